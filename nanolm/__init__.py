@@ -1,0 +1,1 @@
+"""nanolm: the course library. Students import it and never edit it."""

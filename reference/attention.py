@@ -1,0 +1,136 @@
+"""Grouped-query attention: N query heads share K key/value heads, G = N / K to each.
+
+B batch, T query length, S key length (S = T without a cache), D width, H head size.
+"""
+
+import torch
+from nanolm.cache import LayerCache
+from nanolm.config import ModelConfig
+from torch import nn
+
+from .modules import RMSNorm
+from .rope import apply_rope
+
+
+# exercise: repeat_kv
+# What     give each query head its key/value head: neighbours share one
+# Shapes   x (B, K, S, H) -> (B, N, S, H), N = K * G
+# Formula  query head n reads head n // G:  K = 2, G = 2 -> [k0 k0 k1 k1], not [k0 k1 k0 k1]
+# Time     5 minutes, difficulty 1 of 5
+def repeat_kv(x: torch.Tensor, G: int) -> torch.Tensor:
+    """(B, K, S, H) -> (B, K * G, S, H), each head G times in a row.
+
+    Source: Ainslie et al., GQA (2023), section 2.2.
+    """
+    # solution
+    return x.repeat_interleave(G, dim=1)
+    # end
+
+
+# exercise: causal_mask
+# What     who may see whom: query t sees its own token and those before it
+# Shapes   -> (T, S) bool, True = may attend
+# Decided  the T queries are the last T of the S tokens. Device None is torch's default device.
+#          Bonus: with a window w each token sees itself and the w - 1 tokens before it.
+#          T = S = 4, window 2:   x . . .     T = 2, S = 4, no window:   x x x .
+#                                 x x . .                                x x x x
+#                                 . x x .
+#                                 . . x x
+# Time     15 minutes, difficulty 2 of 5
+def causal_mask(T: int, S: int, window: int | None = None, device=None) -> torch.Tensor:
+    """(T, S) bool, True where a query may attend. T > S or window < 1 is a ValueError.
+
+    Source: Vaswani et al. (2017), section 3.2.3; the window: Beltagy et al., Longformer (2020), section 3.1.
+    """
+    if T > S:
+        raise ValueError(f"T = {T} queries can't be the last of S = {S} tokens: T must not exceed S.")
+    if window is not None and window < 1:
+        raise ValueError(f"window = {window} would hide every token: it must be at least 1.")
+    # solution
+    distance = torch.arange(S - T, S, device=device).unsqueeze(1) - torch.arange(S, device=device)  # (T, S)
+    seen = distance >= 0
+    return seen if window is None else seen & (distance < window)
+    # end
+
+
+# exercise: softcap (bonus)
+# What     squash scores smoothly into (-cap, cap), so that no drift can saturate the softmax
+# Formula  cap * tanh(z / cap):  cap 50 takes 10 to 9.87 and 200 to 49.97
+# Time     5 minutes, difficulty 1 of 5
+def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
+    """z squashed into (-cap, cap), same shape and dtype; without a cap, z itself.
+
+    Source: Gemma 2 (2024), section 2.
+    """
+    if cap is None:
+        return z
+    # solution
+    return cap * torch.tanh(z / cap)
+    # end
+
+
+# exercise: GroupedQueryAttention.forward
+# What     project, split into heads, turn q and k, compare, mask, mix the values, project back
+# Shapes   x (B, T, D) -> q (B, N, T, H), k and v (B, K, S, H) -> (B, T, N*H) -> (B, T, D)
+# Formula  softmax(q k^T / sqrt(H) + mask) v, then w_o
+# Decided  RoPE turns q and k, never v. Row n*H + h of a weight is entry h of head n. scaled_dot_product_attention
+#          is welcome; a ready-made attention module is not. Bonus, by configuration:
+#          cfg.qk_norm: q_norm and k_norm on each head, before RoPE.
+#          cfg.attn_softcap: softcap after the scale, before the mask.
+#          cfg.window_of(layer): the window of causal_mask.
+#          cache: k, v = cache.append(k, v) after RoPE, then S may exceed T.
+# Time     60 minutes, difficulty 4 of 5
+class GroupedQueryAttention(nn.Module):
+    """Causal attention: `w_q` (N*H, D), `w_k` and `w_v` (K*H, D), `w_o` (D, N*H).
+
+    With `cfg.qk_norm` also `q_norm` and `k_norm` of (H,). Biases only where `cfg.bias` asks for GPT-2's.
+    Source: Ainslie et al., GQA (2023), section 2.2.
+    """
+
+    def __init__(self, cfg: ModelConfig, layer: int = 0):
+        super().__init__()
+        self.cfg = cfg
+        self.window = cfg.window_of(layer)
+        self.w_q = nn.Linear(cfg.D, cfg.N * cfg.H, bias=cfg.bias)
+        self.w_k = nn.Linear(cfg.D, cfg.K * cfg.H, bias=cfg.bias)
+        self.w_v = nn.Linear(cfg.D, cfg.K * cfg.H, bias=cfg.bias)
+        self.w_o = nn.Linear(cfg.N * cfg.H, cfg.D, bias=cfg.bias)
+        if cfg.qk_norm:
+            self.q_norm = RMSNorm(cfg.H, cfg.norm_eps)
+            self.k_norm = RMSNorm(cfg.H, cfg.norm_eps)
+
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: LayerCache | None = None
+    ) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D). cos and sin belong to the T new tokens; cache is this layer's own."""
+        # solution
+        cfg, (B, T, _) = self.cfg, x.shape
+        q = self.w_q(x).view(B, T, cfg.N, cfg.H).transpose(1, 2)  # (B, N, T, H)
+        k = self.w_k(x).view(B, T, cfg.K, cfg.H).transpose(1, 2)  # (B, K, T, H)
+        v = self.w_v(x).view(B, T, cfg.K, cfg.H).transpose(1, 2)  # (B, K, T, H)
+        if cfg.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k = apply_rope(q, cos, sin), apply_rope(k, cos, sin)
+        if cache is not None:
+            k, v = cache.append(k, v)  # (B, K, S, H)
+        mixed = attend(q, k, v, self.window, cfg.attn_softcap)  # (B, N, T, H)
+        return self.w_o(mixed.transpose(1, 2).reshape(B, T, cfg.N * cfg.H))
+        # end
+
+
+# solution
+def attend(q, k, v, window, cap):
+    """Mix the values: q (B, N, T, H), k and v (B, K, S, H) -> (B, N, T, H)."""
+    (T, H), S = q.shape[-2:], k.shape[-2]
+    if cap is None:  # the fused kernel keeps no (T, S) scores and reads K heads without copying them
+        whole = T == S and (window is None or window >= S)  # is_causal would align T < S to the first keys
+        mask = None if whole else causal_mask(T, S, window, q.device)
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=whole, enable_gqa=True
+        )
+    G = q.shape[1] // k.shape[1]
+    k, v = repeat_kv(k, G), repeat_kv(v, G)  # (B, N, S, H)
+    scores = softcap(q @ k.transpose(-2, -1) * H**-0.5, cap)  # (B, N, T, S): cap before mask, as tanh(-inf) is -1
+    scores = scores.masked_fill(~causal_mask(T, S, window, q.device), -torch.inf)
+    return scores.softmax(dim=-1) @ v
+# end

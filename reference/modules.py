@@ -1,0 +1,101 @@
+"""RMSNorm and SwiGLU, the two parts of the block that see one token at a time.
+
+D width, F FFN width. A leading "..." stands for any number of axes: (T,), (B, T) or none.
+"""
+
+import torch
+from torch import nn
+
+
+# exercise: RMSNorm.forward
+# What     divide each token's vector by its root mean square, then multiply by the learned gain
+# Shapes   x (..., D) -> (..., D), in the dtype of x
+# Formula  x / sqrt(mean(x^2) + eps) * weight, the mean over D
+# Decided  eps stands inside the root. The arithmetic runs in at least fp32 (fp16 overflows at a
+#          square of 256; fp64 stays fp64). Casting back before or after the gain are both right.
+# Time     10 minutes, difficulty 1 of 5
+class RMSNorm(nn.Module):
+    """Root mean square norm over the last axis, with a learned gain `weight` of shape (D,).
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019), section 4.
+    """
+
+    def __init__(self, D: int, eps: float = 1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(D))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., D) -> (..., D), in the dtype of x."""
+        # solution
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # squares need the room
+        mean_square = wide.pow(2).mean(dim=-1, keepdim=True)  # (..., 1)
+        return (wide * torch.rsqrt(mean_square + self.eps) * self.weight).to(x.dtype)
+        # end
+
+
+# exercise: ffn_dim
+# What     the width F that gives a gated FFN (three matrices) the parameters of a plain one at 4D
+# Formula  3 * D * F = 2 * D * 4D, so F = 8D / 3; times the multiplier; then up to the next multiple
+# Decided  it rounds up, never to the nearest: 4096 -> 11008. Llama 3 8B: multiplier 1.3, multiple
+#          1024 -> 14336. The result is an int.
+# Time     10 minutes, difficulty 1 of 5
+def ffn_dim(D: int, multiplier: float = 1.0, multiple_of: int = 256) -> int:
+    """The FFN width of width D: 8D/3 times `multiplier`, rounded up to a multiple of `multiple_of`.
+
+    Source: Shazeer, GLU Variants Improve Transformer (2020), section 2; the rounding is Llama's.
+    """
+    # solution
+    F = int(8 * D / 3 * multiplier)
+    return multiple_of * -(-F // multiple_of)  # minus twice: floor division rounds up
+    # end
+
+
+# exercise: SwiGLU.forward
+# What     one projection carries the content (up), a second decides how much passes (gate), down
+#          brings the width back
+# Shapes   x (..., D) -> gate and up (..., F) -> (..., D)
+# Formula  w_down(silu(w_gate(x)) * w_up(x)), silu(z) = z * sigmoid(z)
+# Decided  w_gate carries the SiLU. There are no biases.
+# Time     10 minutes, difficulty 1 of 5
+class SwiGLU(nn.Module):
+    """Gated FFN: `w_gate`, `w_up` of shape (F, D) and `w_down` of shape (D, F), bias-free.
+
+    Source: Shazeer, GLU Variants Improve Transformer (2020), equation 6.
+    """
+
+    def __init__(self, D: int, F: int):
+        super().__init__()
+        self.w_gate = nn.Linear(D, F, bias=False)
+        self.w_up = nn.Linear(D, F, bias=False)
+        self.w_down = nn.Linear(F, D, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., D) -> (..., D), in the dtype of x."""
+        # solution
+        gate = torch.nn.functional.silu(self.w_gate(x))  # (..., F)
+        return self.w_down(gate * self.w_up(x))
+        # end
+
+
+# exercise: rmsnorm_backward (bonus)
+# What     the gradient of RMSNorm by hand, without autograd
+# Shapes   x and upstream (..., D), weight (D,) -> gradient of x (..., D), gradient of weight (D,)
+# Formula  with r = sqrt(mean(x^2) + eps), n = x / r and g = upstream * weight:
+#          the weight gets upstream * n summed over all rows; x gets g with its part along n removed,
+#          over r. Work out how much "its part along n" is: D stands in it.
+# Time     30 minutes, difficulty 4 of 5
+def rmsnorm_backward(
+    x: torch.Tensor, weight: torch.Tensor, eps: float, upstream: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of RMSNorm's x (..., D) and weight (D,), given the output's gradient (..., D).
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019), section 4.
+    """
+    # solution
+    r = torch.sqrt(x.pow(2).mean(dim=-1, keepdim=True) + eps)  # (..., 1)
+    n = x / r
+    g = upstream * weight
+    grad_x = (g - n * (g * n).mean(dim=-1, keepdim=True)) / r
+    return grad_x, (upstream * n).reshape(-1, x.shape[-1]).sum(dim=0)
+    # end
