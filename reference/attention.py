@@ -15,21 +15,23 @@ from .rope import apply_rope
 # exercise: repeat_kv
 # What     give each query head its key/value head: neighbours share one
 # Shapes   x (B, K, S, H) -> (B, N, S, H), N = K * G
-# Formula  query head n reads head n // G:  K = 2, G = 2 -> [k0 k0 k1 k1], not [k0 k1 k0 k1]
+# Formula  query head n reads key/value head n // G
+# Decided  the order, for K = 2 and G = 2: [k0 k0 k1 k1], not [k0 k1 k0 k1].
 # Time     5 minutes, difficulty 1 of 5
 def repeat_kv(x: torch.Tensor, G: int) -> torch.Tensor:
     """(B, K, S, H) -> (B, K * G, S, H), each head G times in a row.
 
     Source: Ainslie et al., GQA (2023), section 2.2.
     """
-    # solution
+    # solution: each head G times in a row
     return x.repeat_interleave(G, dim=1)
     # end
 
 
 # exercise: causal_mask
 # What     who may see whom: query t sees its own token and those before it
-# Shapes   -> (T, S) bool, True = may attend
+# Shapes   T, S -> (T, S) bool, True = may attend
+# Formula  query t is token S - T + t; key s is token s
 # Decided  the T queries are the last T of the S tokens. Device None is torch's default device.
 #          Bonus: with a window w each token sees itself and the w - 1 tokens before it.
 #          T = S = 4, window 2:   x . . .     T = 2, S = 4, no window:   x x x .
@@ -46,7 +48,7 @@ def causal_mask(T: int, S: int, window: int | None = None, device=None) -> torch
         raise ValueError(f"T = {T} queries can't be the last of S = {S} tokens: T must not exceed S.")
     if window is not None and window < 1:
         raise ValueError(f"window = {window} would hide every token: it must be at least 1.")
-    # solution
+    # solution: who may attend to whom
     distance = torch.arange(S - T, S, device=device).unsqueeze(1) - torch.arange(S, device=device)  # (T, S)
     seen = distance >= 0
     return seen if window is None else seen & (distance < window)
@@ -55,7 +57,9 @@ def causal_mask(T: int, S: int, window: int | None = None, device=None) -> torch
 
 # exercise: softcap (bonus)
 # What     squash scores smoothly into (-cap, cap), so that no drift can saturate the softmax
-# Formula  cap * tanh(z / cap):  cap 50 takes 10 to 9.87 and 200 to 49.97
+# Shapes   z (...) -> (...)
+# Formula  cap * tanh(z / cap): cap 50 takes 10 to 9.87 and 200 to 49.97
+# Decided  without a cap z stays as it is (given).
 # Time     5 minutes, difficulty 1 of 5
 def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
     """z squashed into (-cap, cap), same shape and dtype; without a cap, z itself.
@@ -64,7 +68,7 @@ def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
     """
     if cap is None:
         return z
-    # solution
+    # solution: squash z
     return cap * torch.tanh(z / cap)
     # end
 
@@ -103,7 +107,7 @@ class GroupedQueryAttention(nn.Module):
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: LayerCache | None = None
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D). cos and sin belong to the T new tokens; cache is this layer's own."""
-        # solution
+        # solution: attention of N query heads over K key/value heads
         cfg, (B, T, _) = self.cfg, x.shape
         q = self.w_q(x).view(B, T, cfg.N, cfg.H).transpose(1, 2)  # (B, N, T, H)
         k = self.w_k(x).view(B, T, cfg.K, cfg.H).transpose(1, 2)  # (B, K, T, H)

@@ -7,7 +7,8 @@ from nanolm.config import ModelConfig
 
 
 # exercise: count_parameters
-# What     every number that training would set: embedding, blocks, final norm, head
+# What     count every number that training sets: embedding, blocks, final norm, head
+# Shapes   cfg -> int
 # Formula  a layer of the modern block is attention + FFN + two norms; say how many matrices each
 #          has, and of which shape. Llama 3 8B comes to 8,030,261,248 exactly.
 # Decided  a tied head costs nothing (the embedding is counted once). RoPE has no parameters.
@@ -19,7 +20,7 @@ def count_parameters(cfg: ModelConfig) -> int:
 
     Source: The Llama 3 Herd of Models (2024), table 3, for the sizes.
     """
-    # solution
+    # solution: count every parameter once
     attention = 2 * cfg.D * cfg.N * cfg.H + 2 * cfg.D * cfg.K * cfg.H  # w_q and w_o, w_k and w_v
     ffn = (2 if cfg.ffn == "gelu" else 3) * cfg.D * cfg.F  # a gated FFN has a third matrix
     norm = cfg.D
@@ -41,6 +42,7 @@ def count_parameters(cfg: ModelConfig) -> int:
 
 # exercise: kv_cache_bytes_per_token
 # What     bytes that generation keeps for one token of one sequence, all layers together
+# Shapes   cfg -> int
 # Formula  2 * L * K * H * bytes, the 2 for keys and values
 # Decided  K heads, not N: that is the point of GQA. Windows don't matter: this is the growth per
 #          token while the context is shorter than every window.
@@ -50,6 +52,6 @@ def kv_cache_bytes_per_token(cfg: ModelConfig, bytes_per_element: int = 2) -> in
 
     Source: Ainslie et al., GQA (2023), section 2.
     """
-    # solution
+    # solution: bytes for one token
     return 2 * cfg.L * cfg.K * cfg.H * bytes_per_element
     # end

@@ -37,7 +37,7 @@ class Block(nn.Module):
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: LayerCache | None = None
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""
-        # solution
+        # solution: two branches, each added to the stream
         x = x + self.attn(self.attn_norm(x), cos, sin, cache)
         return x + self.ffn(self.ffn_norm(x))
         # end

@@ -27,7 +27,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(..., D) -> (..., D), in the dtype of x."""
-        # solution
+        # solution: norm each vector, then the gain
         wide = x.to(torch.promote_types(x.dtype, torch.float32))  # squares need the room
         mean_square = wide.pow(2).mean(dim=-1, keepdim=True)  # (..., 1)
         return (wide * torch.rsqrt(mean_square + self.eps) * self.weight).to(x.dtype)
@@ -36,16 +36,17 @@ class RMSNorm(nn.Module):
 
 # exercise: ffn_dim
 # What     the width F that gives a gated FFN (three matrices) the parameters of a plain one at 4D
+# Shapes   D -> F, both int
 # Formula  3 * D * F = 2 * D * 4D, so F = 8D / 3; times the multiplier; then up to the next multiple
-# Decided  it rounds up, never to the nearest: 4096 -> 11008. Llama 3 8B: multiplier 1.3, multiple
-#          1024 -> 14336. The result is an int.
+# Decided  it rounds up, never to the nearest: D 4096 gives 11008; with multiplier 1.3 and multiple
+#          1024 (Llama 3 8B) 14336.
 # Time     10 minutes, difficulty 1 of 5
 def ffn_dim(D: int, multiplier: float = 1.0, multiple_of: int = 256) -> int:
     """The FFN width of width D: 8D/3 times `multiplier`, rounded up to a multiple of `multiple_of`.
 
     Source: Shazeer, GLU Variants Improve Transformer (2020), section 2; the rounding is Llama's.
     """
-    # solution
+    # solution: 8D/3, the multiplier, round up
     F = int(8 * D / 3 * multiplier)
     return multiple_of * -(-F // multiple_of)  # minus twice: floor division rounds up
     # end
@@ -72,7 +73,7 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(..., D) -> (..., D), in the dtype of x."""
-        # solution
+        # solution: gate, up, down
         gate = torch.nn.functional.silu(self.w_gate(x))  # (..., F)
         return self.w_down(gate * self.w_up(x))
         # end
@@ -84,6 +85,7 @@ class SwiGLU(nn.Module):
 # Formula  with r = sqrt(mean(x^2) + eps), n = x / r and g = upstream * weight:
 #          the weight gets upstream * n summed over all rows; x gets g with its part along n removed,
 #          over r. Work out how much "its part along n" is: D stands in it.
+# Decided  eps stands inside the root, as above. x comes in fp32 or fp64 and need not be cast.
 # Time     30 minutes, difficulty 4 of 5
 def rmsnorm_backward(
     x: torch.Tensor, weight: torch.Tensor, eps: float, upstream: torch.Tensor
@@ -92,7 +94,7 @@ def rmsnorm_backward(
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization (2019), section 4.
     """
-    # solution
+    # solution: both gradients by hand
     r = torch.sqrt(x.pow(2).mean(dim=-1, keepdim=True) + eps)  # (..., 1)
     n = x / r
     g = upstream * weight

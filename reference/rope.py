@@ -13,15 +13,16 @@ import torch
 
 # exercise: rope_frequencies
 # What     how fast each of the H/2 pairs turns, in radians per position
-# Shapes   -> (H/2,), fp32 or better
-# Formula  theta^(-2i/H), i = 0 .. H/2 - 1: the first pair turns by 1, the last nearly stands
+# Shapes   H -> (H/2,), fp32 or better
+# Formula  theta^(-2i/H), i = 0 .. H/2 - 1
+# Decided  the fastest pair comes first: it turns by 1, the last one nearly stands.
 # Time     10 minutes, difficulty 1 of 5
 def rope_frequencies(H: int, theta: float = 10_000.0) -> torch.Tensor:
     """(H/2,) frequencies theta^(-2i/H), fastest first, fp32 or better.
 
     Source: Su et al., RoFormer (2021), section 3.2.2.
     """
-    # solution
+    # solution: one frequency for each pair
     exponents = torch.arange(0, H, 2, dtype=torch.float64) / H  # 2i/H, (H/2,)
     return (theta**-exponents).float()
     # end
@@ -40,7 +41,7 @@ def rope_cos_sin(positions: torch.Tensor, frequencies: torch.Tensor) -> tuple[to
 
     Source: Su et al., RoFormer (2021), section 3.4.2.
     """
-    # solution
+    # solution: every position's angles, their cos and sin
     frequencies = frequencies.to(positions.device, torch.promote_types(frequencies.dtype, torch.float32))
     angles = positions.unsqueeze(-1) * frequencies  # (..., T, 1) * (H/2,) -> (..., T, H/2)
     return angles.cos(), angles.sin()
@@ -59,7 +60,7 @@ def apply_rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.T
 
     Source: Su et al., RoFormer (2021), equation 34.
     """
-    # solution
+    # solution: turn each pair
     a, b = x[..., 0::2], x[..., 1::2]  # (..., T, H/2) each
     turned = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)  # (..., T, H/2, 2)
     return turned.flatten(-2).to(x.dtype)  # (..., T, H)

@@ -1,0 +1,1 @@
+"""The exercises: every file in this folder is yours to edit."""
