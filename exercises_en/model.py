@@ -7,9 +7,10 @@ This file is yours to edit: replace every raise below a TODO, keep all names, ar
 """
 
 import torch
+from torch import nn
+
 from nanolm.cache import LayerCache
 from nanolm.config import ModelConfig
-from torch import nn
 
 from .attention import GroupedQueryAttention
 from .modules import RMSNorm, SwiGLU

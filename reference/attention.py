@@ -4,9 +4,10 @@ B batch, T query length, S key length (S = T without a cache), D width, H head s
 """
 
 import torch
+from torch import nn
+
 from nanolm.cache import LayerCache
 from nanolm.config import ModelConfig
-from torch import nn
 
 from .modules import RMSNorm
 from .rope import apply_rope

@@ -5,9 +5,10 @@
 """
 
 import torch
+from torch import nn
+
 from nanolm.cache import LayerCache
 from nanolm.config import ModelConfig
-from torch import nn
 
 from .attention import GroupedQueryAttention
 from .modules import RMSNorm, SwiGLU
