@@ -1,0 +1,272 @@
+"""What a test may ask of an implementation, and nothing more.
+
+A test never holds a student's object: it asks a `Subject` to build a part, load weights, call,
+differentiate, and gets plain tensors, numbers and names back. So the same test can ask code in
+this process or code in another one. Every tensor goes over as a clone: what student code does to
+its inputs is seen by the one test that looks, and by no other.
+"""
+
+import copy
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from nanolm.cache import Cache, LayerCache
+from nanolm.impl import CONTRACT, ImplementationError
+from nanolm.model import LanguageModel
+
+FUNCTIONS = {name for names in CONTRACT.values() for name in names if name[0].islower()}
+
+
+class NotStarted(Exception):
+    """The code that was asked for is still a stub. `name` is the exercise, e.g. RMSNorm.forward."""
+
+    def __init__(self, name, message):
+        super().__init__(message or f"{name} is not started")
+        self.name = name
+
+
+class StudentError(Exception):
+    """Student code raised. `kind` is the exception's type name, `place` file, line and function."""
+
+    def __init__(self, kind, message, place):
+        super().__init__(f"{kind}: {message}" + (f" ({place})" if place else ""))
+        self.kind, self.message, self.place = kind, message, place
+
+
+class ContractError(Exception):
+    """A part lacks a name or shape of the contract; the message is one sentence."""
+
+
+@dataclass
+class Outcome:
+    """One call: its output, the inputs as they are afterwards, and the gradients where asked."""
+
+    output: object
+    inputs: list
+    grad: torch.Tensor | None = None  # of the first input
+    grads: dict = field(default_factory=dict)  # of the parameters; None where none arrived
+    cache: list = field(default_factory=list)  # (k, v) of each layer after the call
+    cache_length: int = 0
+
+
+class Subject:
+    """One implementation, asked by name: `student.RMSNorm(8)`, `student.apply_rope(x, cos, sin)`."""
+
+    def __init__(self, implementation):
+        self.implementation = implementation
+
+    def __getattr__(self, name):
+        if name in FUNCTIONS:
+            return Function(self, name)
+        return lambda *args, **kwargs: Part(self, lambda impl: getattr(impl, name)(*args, **kwargs))
+
+    def LanguageModel(self, cfg):
+        """The whole model of `cfg` around this implementation's parts."""
+        return Part(self, lambda impl: LanguageModel(cfg, impl))
+
+    def source(self, module):
+        """The text of one file of the implementation."""
+        return self.implementation.source(module)
+
+    def guard(self, work):
+        """Run student code: a stub is NotStarted, any other exception a StudentError with its place."""
+        try:
+            return work()
+        except (ImplementationError, ContractError):
+            raise
+        except NotImplementedError as error:
+            place = self._student_frame(error)
+            if place is None:  # torch's own, e.g. an operation that a device lacks
+                raise StudentError("NotImplementedError", _first_line(error), "") from error
+            raise NotStarted(_exercise_name(str(error), place.name), str(error)) from error
+        except (Exception, SystemExit) as error:
+            frame = self._student_frame(error)
+            place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}" if frame else ""
+            raise StudentError(type(error).__name__, _first_line(error), place) from error
+
+    def _student_frame(self, error):
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).parent == self.implementation.folder]
+        return own[-1] if own else None
+
+
+class UninitialisedIsNaN(TorchFunctionMode):
+    """Memory that nobody fills reads as NaN, not as whatever lay there: a forgotten init shows at once."""
+
+    _EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function in self._EMPTY and result.is_floating_point():
+            with torch.no_grad():
+                result.fill_(torch.nan)
+        return result
+
+
+def _first_line(error):
+    return str(error).strip().split("\n")[0]
+
+
+def _exercise_name(message, function):
+    """The exercise that a stub's message names ("file: NAME is not started"), else the function's."""
+    name = message.split(" is not started")[0].rsplit(": ", 1)[-1]
+    return name if name != message and " " not in name else function
+
+
+class Function:
+    """A public function of the implementation."""
+
+    def __init__(self, subject, name):
+        self.subject, self.name = subject, name
+
+    def __call__(self, *args, **kwargs):
+        return self.run(*args, **kwargs).output
+
+    def run(self, *args, upstream=None, **kwargs):
+        """Call it; with `upstream` also differentiate with respect to the first argument."""
+        return self.subject.guard(lambda: self._run(args, kwargs, upstream))
+
+    def _run(self, args, kwargs, upstream):
+        function = getattr(self.subject.implementation, self.name)
+        leaf, sent = _send(args, upstream is not None)
+        with torch.set_grad_enabled(upstream is not None):
+            output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
+        _backward(output, upstream)
+        return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None)
+
+
+class Part:
+    """A module of the implementation, built by it, in evaluation mode."""
+
+    def __init__(self, subject, build=None, module=None):
+        self.subject = subject
+        if module is None:
+            with UninitialisedIsNaN():
+                module = subject.guard(lambda: build(subject.implementation))
+        self._module = module.eval()
+
+    def __call__(self, *args):
+        return self.run(*args).output
+
+    def run(self, *args, upstream=None):
+        """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
+        return self.subject.guard(lambda: self._run(args, upstream))
+
+    def step(self, *args, upstream, rate=0.1):
+        """One training step by plain gradient descent, in training mode; the Outcome from before the update."""
+        self._module.train()
+        outcome = self.run(*args, upstream=upstream)
+        self._module.eval()
+        with torch.no_grad():
+            for name, parameter in self._module.named_parameters():
+                if outcome.grads[name] is not None:
+                    parameter -= rate * outcome.grads[name]
+        return outcome
+
+    def cached(self, *args, chunks, window=None):
+        """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
+        attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
+        return self.subject.guard(lambda: self._cached(args, chunks, window))
+
+    def greedy(self, tokens, count):
+        """`count` new tokens after tokens (T,), by a language model."""
+        return self.subject.guard(lambda: list(self._module.generate(tokens.clone(), count)))
+
+    def load(self, tensors):
+        """Load weights by their contract names; a missing name or other shape is a ContractError."""
+        held = {name: tensor.shape for name, tensor in self.subject.guard(self._module.state_dict).items()}
+        for name, tensor in tensors.items():
+            if name in held and held[name] != tensor.shape:
+                raise ContractError(f"{name} has shape {tuple(held[name])}, but the contract says {tuple(tensor.shape)}.")
+        clones = {name: tensor.clone() for name, tensor in tensors.items()}
+        result = self.subject.guard(lambda: self._module.load_state_dict(clones, strict=False))
+        if result.unexpected_keys:
+            raise ContractError(f"there is no {result.unexpected_keys[0]}: __init__ was given; is it as it was?")
+        return self
+
+    def state(self):
+        """The state dict, as clones."""
+        return {name: tensor.detach().clone() for name, tensor in self._module.state_dict().items()}
+
+    def shapes(self):
+        """Name -> shape of every parameter."""
+        return {name: tuple(parameter.shape) for name, parameter in self._module.named_parameters()}
+
+    def bfloat16(self):
+        self.subject.guard(self._module.bfloat16)
+        return self
+
+    def double(self):
+        self.subject.guard(self._module.double)
+        return self
+
+    def half(self):
+        self.subject.guard(self._module.half)
+        return self
+
+    def to_meta(self):
+        """Move to the meta device, which stands in for a GPU: it has shapes and no data."""
+        self.subject.guard(lambda: self._module.to("meta"))
+        return self
+
+    def copy(self):
+        """A deep copy."""
+        return Part(self.subject, module=self.subject.guard(lambda: copy.deepcopy(self._module)))
+
+    def _run(self, args, upstream):
+        leaf, sent = _send(args, upstream is not None)
+        self._module.zero_grad(set_to_none=True)
+        with torch.set_grad_enabled(upstream is not None):
+            output = self._module(*sent)
+        _backward(output, upstream)
+        grads = {name: _clone(parameter.grad) for name, parameter in self._module.named_parameters()}
+        return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None, grads)
+
+    @torch.no_grad()
+    def _cached(self, args, chunks, window):
+        is_model = isinstance(self._module, LanguageModel)
+        cache = Cache(self._module.cfg) if is_model else LayerCache(window)
+        outputs, start = [], 0
+        for chunk in chunks:
+            part = slice(start, start + chunk)
+            if is_model:
+                outputs.append(self._module(args[0][:, part].clone(), cache))
+            else:
+                x, cos, sin = args
+                outputs.append(self._module(x[:, part].clone(), cos[part].clone(), sin[part].clone(), cache))
+            start += chunk
+        layers = cache.layers if is_model else [cache]
+        held = [(_plain(layer.k), _plain(layer.v)) for layer in layers]
+        return Outcome(torch.cat([_plain(o) for o in outputs], dim=1), [], cache=held, cache_length=cache.length)
+
+
+def _send(args, differentiate):
+    """Clones of the arguments; when differentiating, the first one hangs on a leaf that collects its gradient."""
+    sent = [_clone(arg) for arg in args]
+    leaf = None
+    if differentiate and isinstance(sent[0], torch.Tensor) and sent[0].is_floating_point():
+        leaf = sent[0].requires_grad_()
+        sent[0] = leaf.clone()  # not the leaf itself: an in-place student has a test of its own
+    return leaf, sent
+
+
+def _clone(value):
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _backward(output, upstream):
+    if upstream is not None and isinstance(output, torch.Tensor) and output.requires_grad:
+        output.backward(upstream.to(output.dtype))
+
+
+def _plain(value):
+    """Only data comes back: tensors without history or subclass, numbers, tuples and lists of them."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().as_subclass(torch.Tensor).clone()
+    if isinstance(value, (tuple, list)):
+        return type(value)(_plain(item) for item in value)
+    return value

@@ -1,0 +1,82 @@
+"""Random inputs and weights, made to be loud: every gain and weight is random, sizes all differ.
+
+A `Draw` is one test's own source of numbers. `BASE_SEED` shifts all of them: the public run uses 0.
+"""
+
+import torch
+from nanolm.config import preset
+
+BASE_SEED = 0
+
+
+class Draw:
+    def __init__(self, seed):
+        self._generator = torch.Generator().manual_seed(BASE_SEED + seed)
+
+    def normal(self, *shape, std=1.0, mean=0.0):
+        """fp32 normal numbers."""
+        return torch.randn(shape, generator=self._generator) * std + mean
+
+    def uniform(self, *shape, low=0.0, high=1.0):
+        return torch.rand(shape, generator=self._generator) * (high - low) + low
+
+    def gain(self, D):
+        """A gain in -0.5 .. 1.5 with one channel switched off."""
+        gain = self.uniform(D, low=-0.5, high=1.5)
+        gain[D // 2] = 0.0
+        return gain
+
+    def tokens(self, *shape, V):
+        return torch.randint(0, V, shape, generator=self._generator)
+
+    def weights(self, shapes, std=0.35):
+        """Weights by name: a vector is a gain, a matrix is normal. At std 0.35 attention is far from uniform."""
+        return {
+            name: self.gain(shape[0]) if len(shape) == 1 else self.normal(*shape, std=std)
+            for name, shape in shapes.items()
+        }
+
+
+def tiny(**changes):
+    """The tiny configuration: D = 36, N = 6, K = 2, G = 3, H = 8 (not D / N), F = 40."""
+    return preset("tiny").but(**changes)
+
+
+def attention_shapes(cfg, prefix=""):
+    shapes = {
+        "w_q.weight": (cfg.N * cfg.H, cfg.D),
+        "w_k.weight": (cfg.K * cfg.H, cfg.D),
+        "w_v.weight": (cfg.K * cfg.H, cfg.D),
+        "w_o.weight": (cfg.D, cfg.N * cfg.H),
+    }
+    if cfg.qk_norm:
+        shapes |= {"q_norm.weight": (cfg.H,), "k_norm.weight": (cfg.H,)}
+    return {prefix + name: shape for name, shape in shapes.items()}
+
+
+def swiglu_shapes(D, F, prefix=""):
+    return {f"{prefix}w_gate.weight": (F, D), f"{prefix}w_up.weight": (F, D), f"{prefix}w_down.weight": (D, F)}
+
+
+def block_shapes(cfg, prefix=""):
+    return {
+        f"{prefix}attn_norm.weight": (cfg.D,),
+        **attention_shapes(cfg, f"{prefix}attn."),
+        f"{prefix}ffn_norm.weight": (cfg.D,),
+        **swiglu_shapes(cfg.D, cfg.F, f"{prefix}ffn."),
+    }
+
+
+def model_shapes(cfg):
+    shapes = {"embed.weight": (cfg.V, cfg.D)}
+    for layer in range(cfg.L):
+        shapes |= block_shapes(cfg, f"blocks.{layer}.")
+    shapes["norm.weight"] = (cfg.D,)
+    if not cfg.tie_embeddings:
+        shapes["head.weight"] = (cfg.V, cfg.D)
+    return shapes
+
+
+def no_turn(T, H):
+    """cos and sin of position 0 for all T tokens: a rotation by nothing, so RoPE can't be at fault."""
+    return torch.ones(T, H // 2), torch.zeros(T, H // 2)

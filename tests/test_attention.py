@@ -1,0 +1,379 @@
+"""Questions to attention.py: sharing heads, the mask, and the attention as a whole.
+
+B batch, T query length, S key length, D width, N query heads, K key/value heads, G = N / K, H head
+size. Most tests hand over cos = 1, sin = 0 (position 0 for all), so that RoPE can't be at fault.
+"""
+
+import ast
+import math
+
+import expect
+import pytest
+import torch
+from draw import Draw, attention_shapes, no_turn, tiny
+from nanolm.config import ModelConfig
+from stored import stored
+
+
+def attention(student, cfg, weights):
+    return student.GroupedQueryAttention(cfg).load(weights)
+
+
+def drawn_attention(student, seed, cfg=None):
+    cfg = cfg or tiny()
+    draw = Draw(seed)
+    weights = draw.weights(attention_shapes(cfg))
+    return draw, weights, attention(student, cfg, weights)
+
+
+def turn(positions, H=8):
+    """cos and sin (T, H/2) of fast frequencies, made here: RoPE is asked elsewhere."""
+    angles = positions.double().unsqueeze(-1) * 0.5 ** torch.arange(H // 2)
+    return angles.cos().float(), angles.sin().float()
+
+
+# repeat_kv --------------------------------------------------------------------------------------
+
+
+@pytest.mark.points(1)
+def test_attention_repeat_kv_has_a_head_for_every_query_head(student):
+    x = Draw(51).normal(2, 3, 5, 4)
+    for G in (1, 2, 4):
+        expect.tensor(student.repeat_kv(x, G), (2, 3 * G, 5, 4), f"repeat_kv(x, {G})")
+
+
+@pytest.mark.points(2)
+def test_attention_repeat_kv_keeps_neighbours_together(student):
+    x = torch.arange(2.0).view(1, 2, 1, 1).expand(1, 2, 5, 4)  # head k holds the number k
+    y = student.repeat_kv(x, 3)
+    expect.tensor(y, (1, 6, 5, 4))
+    cause = "Is it [k0 k0 k0 k1 k1 k1]? repeat makes [k0 k1 k0 k1 ...], repeat_interleave keeps neighbours."
+    expect.same(y[0, :, 0, 0].tolist(), [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "the heads come in the wrong order", cause)
+    x = Draw(52).normal(2, 3, 5, 4)
+    for n, head in enumerate(student.repeat_kv(x, 2).unbind(dim=1)):
+        expect.identical(head, x[:, n // 2], f"head {n} is not a copy of key/value head {n // 2}", cause)
+
+
+# causal_mask ------------------------------------------------------------------------------------
+
+
+def picture(mask):
+    return " / ".join("".join("x" if seen else "." for seen in row) for row in mask.tolist())
+
+
+@pytest.mark.points(2)
+def test_attention_mask_hides_the_future(student):
+    mask = student.causal_mask(4, 4)
+    expect.tensor(mask, (4, 4), "causal_mask(4, 4)", torch.bool)
+    cause = "Is True = may attend, for the token itself and all before it?"
+    expect.same(picture(mask), "x... / xx.. / xxx. / xxxx", "the mask is wrong (x = may attend)", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_mask_aligns_queries_with_the_last_keys(student):
+    mask = student.causal_mask(2, 5)
+    expect.tensor(mask, (2, 5), "causal_mask(2, 5)", torch.bool)
+    cause = "Are the T queries the last T of the S tokens?"
+    expect.same(picture(mask), "xxxx. / xxxxx", "2 queries over 5 keys see the wrong tokens", cause)
+    expect.same(picture(student.causal_mask(1, 3)), "xxx", "1 query over 3 keys sees the wrong tokens", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_mask_rejects_more_queries_than_keys(student):
+    student.causal_mask(2, 2)
+    cause = "Are the two checks at the top of the function as they were given?"
+    expect.raises("ValueError", lambda: student.causal_mask(3, 2), "3 queries over 2 keys are let through", cause)
+    expect.raises("ValueError", lambda: student.causal_mask(3, 3, 0), "a window of 0 is let through", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_mask_lies_on_the_device_asked_for(student):
+    expect.stays_on_meta(lambda: student.causal_mask(3, 5, device="meta"), (3, 5))
+
+
+# GroupedQueryAttention --------------------------------------------------------------------------
+
+
+@pytest.mark.points(0)
+def test_attention_has_the_parameters_of_the_contract(student):
+    part = student.GroupedQueryAttention(tiny())
+    part(torch.ones(1, 2, 36), *no_turn(2, 8))
+    expect.same(
+        part.shapes(),
+        attention_shapes(tiny()),
+        symptom="the attention does not have exactly the four matrices of the contract",
+        cause="Is __init__ as it was given: K heads in w_k and w_v, no biases?",
+    )
+
+
+@pytest.mark.points(1)
+def test_attention_returns_the_shape_of_its_input(student):
+    draw, _, part = drawn_attention(student, 53)
+    for B, T in ((2, 5), (1, 5), (2, 1), (1, 1)):
+        y = part(draw.normal(B, T, 36), *no_turn(T, 8))
+        expect.tensor(y, (B, T, 36), f"the output for B = {B}, T = {T}")
+
+
+@pytest.mark.points(2)
+def test_attention_is_causal(student):
+    draw, _, part = drawn_attention(student, 54)
+    x = draw.normal(2, 7, 36)
+    other = x.clone()
+    other[:, 3:] = draw.normal(2, 4, 36, std=30.0)
+    expect.identical(
+        part(other, *no_turn(7, 8))[:, :3],
+        part(x, *no_turn(7, 8))[:, :3],
+        symptom="changing tokens 3, 4, ... changes the output of tokens 0, 1, 2",
+        cause="Is the future masked before the softmax, and are heads split as view(B, T, heads, H).transpose(1, 2)?",
+    )
+
+
+@pytest.mark.points(1)
+def test_attention_first_token_sees_only_itself(student):
+    draw, _, part = drawn_attention(student, 55)
+    x = draw.normal(2, 5, 36)
+    alone = part(x[:, :1], *no_turn(1, 8))
+    expect.finite(alone, "the output for one token", "Is a row of the mask empty, so that softmax has nothing left?")
+    cause = "Is the mask the right way round (True = may attend, or True = hidden)?"
+    expect.close(part(x, *no_turn(5, 8))[:, :1], alone, 1e-4, "token 0 is not alone with itself", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_weights_sum_to_one(student):
+    draw, _, part = drawn_attention(student, 56)
+    x = draw.normal(2, 1, 36).expand(2, 6, 36)  # one token six times: any average of its values is the same
+    y = part(x, *no_turn(6, 8))
+    expect.tensor(y, x.shape)
+    cause = "Does the mask come before the softmax, and does the softmax run over the keys (the last axis)?"
+    expect.close(y, y[:, :1].expand_as(y), 1e-4, "equal tokens do not get equal outputs", cause)
+
+
+@pytest.mark.points(2)
+def test_attention_scale_uses_head_size(student):
+    cfg = ModelConfig(L=1, V=7, D=6, N=2, K=1, H=10, ffn_dim=8)
+    weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
+    size = (2 * math.sqrt(10)) ** 0.5  # q . k = 2 sqrt(H) between token 1 and token 0, else 0
+    weights["w_q.weight"][0, 1] = size  # tokens are unit vectors: column 1 is token 1
+    weights["w_k.weight"][0, 0] = size
+    weights["w_v.weight"][3, 0] = 1.0
+    weights["w_o.weight"][0, 3] = 1.0
+    y = attention(student, cfg, weights)(torch.eye(6)[None, :2], *no_turn(2, 10))
+    expect.tensor(y, (1, 2, 6))
+    cause = "Are scores divided once by sqrt(H), with H = cfg.H (not D, not D / N)?"
+    expect.close(y[0, 1, 0], 0.8807971, 1e-3, "the weight at a scaled score of 2 is wrong", cause)
+
+
+def pick_heads(cfg):
+    """w_o (D, N*H) that shows entry 0 of every head n as output n, and nothing else."""
+    w_o = torch.zeros(cfg.D, cfg.N * cfg.H)
+    w_o[torch.arange(cfg.N), torch.arange(cfg.N) * cfg.H] = 1.0
+    return w_o
+
+
+@pytest.mark.points(2)
+def test_attention_query_heads_share_values_in_neighbouring_groups(student):
+    cfg = tiny()  # N = 6, K = 2: heads 0, 1, 2 read value head 0
+    weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
+    weights["w_v.weight"][[0, cfg.H], 0] = torch.tensor([1.0, 2.0])  # entry 0 of value heads 0 and 1
+    weights["w_o.weight"] = pick_heads(cfg)
+    x = torch.zeros(1, 3, cfg.D)
+    x[..., 0] = 1.0
+    y = attention(student, cfg, weights)(x, *no_turn(3, 8))
+    expect.tensor(y, x.shape)
+    cause = "Does query head n read value head n // G, and is row k*H + h of w_v entry h of head k?"
+    expected = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    got = [round(value, 3) for value in y[0, -1, :6].tolist()]
+    expect.same(got, expected, "the six query heads read the wrong value heads", cause)
+
+
+@pytest.mark.points(2)
+def test_attention_query_heads_share_keys_in_neighbouring_groups(student):
+    cfg = tiny()
+    weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
+    for n in range(cfg.N):
+        weights["w_q.weight"][n * cfg.H, 2] = 20.0  # the last token asks the same in every head
+    weights["w_k.weight"][0, 0] = 20.0  # key head 0 shines at token 0
+    weights["w_k.weight"][cfg.H, 1] = 20.0  # key head 1 at token 1
+    for k in range(cfg.K):
+        weights["w_v.weight"][k * cfg.H, :2] = torch.tensor([10.0, 11.0])  # the value names the token
+    weights["w_o.weight"] = pick_heads(cfg)
+    y = attention(student, cfg, weights)(torch.eye(cfg.D)[None, :3], *no_turn(3, 8))
+    expect.tensor(y, (1, 3, cfg.D))
+    cause = "Do keys go to query heads as values do, head n to n // G, and are weights' rows head after head?"
+    got = [round(value, 3) for value in y[0, 2, :6].tolist()]
+    expect.same(got, [10.0, 10.0, 10.0, 11.0, 11.0, 11.0], "the six query heads read the wrong key heads", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_turns_queries_and_keys_alike(student):
+    draw, _, part = drawn_attention(student, 57)
+    x = draw.normal(2, 6, 36)
+    here = part(x, *turn(torch.arange(6)))
+    cause = "Are both q and k turned by RoPE, the same way, before the scores?"
+    for shift in (3, 11):
+        there = part(x, *turn(torch.arange(6) + shift))
+        expect.close(there, here, 1e-3, f"moving every token by {shift} positions changes the output", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_uses_positions(student):
+    draw, _, part = drawn_attention(student, 58)
+    x = draw.normal(2, 6, 36)
+    moves = float((part(x, *turn(2 * torch.arange(6))) - part(x, *no_turn(6, 8))).abs().max())
+    cause = "Is apply_rope called on q and k, and its result used?"
+    expect.that(moves > 0.05, "the output does not depend on positions", cause, "a change", f"{moves:.2g}")
+
+
+@pytest.mark.points(1)
+def test_attention_leaves_values_alone(student):
+    draw, _, part = drawn_attention(student, 59)
+    x = draw.normal(2, 1, 36).expand(2, 6, 36)
+    y = part(x, *turn(torch.arange(6)))
+    expect.tensor(y, x.shape)
+    cause = "Is V turned too? RoPE belongs to q and k only: values carry content, not place."
+    expect.close(y, y[:, :1].expand_as(y), 1e-4, "equal tokens get other values at other positions", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_rows_do_not_meet(student):
+    draw, _, part = drawn_attention(student, 60)
+    x = draw.normal(3, 5, 36)
+    together = part(x, *no_turn(5, 8))
+    cause = "Does an operation mix the batch with another axis?"
+    for row in range(3):
+        alone = part(x[row : row + 1], *no_turn(5, 8))
+        expect.close(together[row : row + 1], alone, 1e-4, f"sequence {row} depends on its neighbours", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_accepts_tables_by_row(student):
+    draw, _, part = drawn_attention(student, 61)
+    x, positions = draw.normal(2, 5, 36), torch.stack((torch.arange(5), 3 * torch.arange(5)))
+    cos, sin = turn(positions)
+    together = part(x, cos.unsqueeze(1), sin.unsqueeze(1))  # (B, 1, T, H/2)
+    cause = "Are cos and sin handed on to apply_rope as they come?"
+    for row in (0, 1):
+        alone = part(x[row : row + 1], *turn(positions[row]))
+        expect.close(together[row : row + 1], alone, 1e-4, f"row {row} is not turned by its own positions", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_second_call_may_have_another_length(student):
+    draw, _, part = drawn_attention(student, 62)
+    x = draw.normal(2, 9, 36)
+    cause = "Is a mask or table kept from the first call?"
+    whole = None
+    for T in (9, 4, 7):
+        y = part(x[:, :T], *no_turn(T, 8))
+        expect.tensor(y, (2, T, 36))
+        whole = y if whole is None else whole
+        expect.close(y, whole[:, :T], 1e-4, f"after a call with T = 9, T = {T} gives other values", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_survives_large_scores(student):
+    draw = Draw(63)
+    weights = draw.weights(attention_shapes(tiny()), std=4.0)
+    y = attention(student, tiny(), weights)(draw.normal(2, 6, 36), *no_turn(6, 8))
+    cause = "Does your softmax subtract each row's maximum first? torch's own does."
+    expect.finite(y, "the output for large scores", cause)
+
+
+@pytest.mark.points(1)
+def test_attention_every_weight_gets_a_gradient(student):
+    draw, weights, part = drawn_attention(student, 64)
+    outcome = part.run(draw.normal(2, 5, 36), *turn(torch.arange(5)), upstream=draw.normal(2, 5, 36))
+    for name in weights:
+        grad = outcome.grads.get(name)
+        cause = f"Is self.{name.split('.')[0]} used, without detach or .data?"
+        expect.that(grad is not None and bool(grad.abs().sum() > 0), f"no gradient reaches {name}", cause)
+    expect.finite(outcome.grad, "the gradient of x", "Does a masked row or an operation in place break the way back?")
+
+
+@pytest.mark.points(0)
+def test_attention_trains_two_steps(student):
+    draw, _, part = drawn_attention(student, 65)
+    x, upstream = draw.normal(2, 5, 36), draw.normal(2, 5, 36)
+    first, second = (part.step(x, *no_turn(5, 8), upstream=upstream, rate=0.01).output for _ in range(2))
+    expect.tensor(second, x.shape)
+    moves = float((first - second).abs().max())
+    expect.that(moves > 1e-4, "a training step changes nothing", "Are the weights used that are trained?")
+
+
+@pytest.mark.points(0)
+def test_attention_is_the_same_twice(student):
+    draw, _, part = drawn_attention(student, 66)
+    x = draw.normal(2, 6, 36)
+    cause = "Is there dropout that also runs in evaluation, or a state that a call leaves behind?"
+    expect.identical(part(x, *no_turn(6, 8)), part(x, *no_turn(6, 8)), "the same call gives two answers", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_does_not_modify_its_inputs(student):
+    draw, _, part = drawn_attention(student, 67)
+    given = (draw.normal(2, 5, 36), *turn(torch.arange(5)))
+    for got, before in zip(part.run(*given).inputs, given, strict=True):
+        expect.identical(got, before, "the caller's tensor was changed", "Is there an operation in place?")
+
+
+@pytest.mark.points(1)
+def test_attention_runs_in_bf16(student):
+    draw, _, part = drawn_attention(student, 68)
+    x, tables = draw.normal(2, 5, 36), turn(torch.arange(5))
+    fine = part(x, *tables)
+    coarse = part.bfloat16()(x.bfloat16(), *tables)
+    expect.tensor(coarse, x.shape, "the output of a bf16 attention", torch.bfloat16)
+    cause = "Do q, k and v have one dtype where they meet (RoPE gives x's dtype back)?"
+    expect.close(coarse, fine, 0.6, "the bf16 output is far from the fp32 one", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_runs_in_fp64(student):
+    draw, _, part = drawn_attention(student, 69)
+    x, tables = draw.normal(2, 5, 36), turn(torch.arange(5))
+    fine = part(x, *tables)
+    finer = part.double()(x.double(), *tables)
+    expect.tensor(finer, x.shape, "the output of a fp64 attention", torch.float64)
+    cause = "Does every tensor that you make inside take x's dtype?"
+    expect.close(finer, fine, 1e-3, "the fp64 output is far from the fp32 one", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_follows_its_device(student):
+    _, _, part = drawn_attention(student, 70)
+    part.to_meta()
+    table = torch.empty(5, 4, device="meta")
+    expect.stays_on_meta(lambda: part(torch.empty(2, 5, 36, device="meta"), table, table), (2, 5, 36))
+
+
+@pytest.mark.points(0)
+def test_attention_works_as_a_copy(student):
+    draw, _, part = drawn_attention(student, 71)
+    x = draw.normal(2, 5, 36)
+    cause = "Does the module keep something that belongs to the first object?"
+    expect.close(part.copy()(x, *no_turn(5, 8)), part(x, *no_turn(5, 8)), 1e-6, "a deep copy differs", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_is_your_own(student):
+    drawn_attention(student, 72)[2](torch.ones(1, 2, 36), *no_turn(2, 8))
+    ready_made = {"MultiheadAttention", "multi_head_attention_forward", "TransformerEncoderLayer"}
+    for node in ast.walk(ast.parse(student.source("attention"))):
+        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else None
+        expect.that(
+            name not in ready_made,
+            f"attention.py uses torch's ready-made {name}, which is the exercise itself",
+            "Can you write it from the four projections? scaled_dot_product_attention is welcome.",
+        )
+
+
+@pytest.mark.points(3)
+def test_attention_matches_stored_answers(student):
+    answer = stored("attention")
+    for name, heads in {"gqa": (6, 2), "mha": (4, 4), "mqa": (4, 1)}.items():
+        cfg = tiny(N=heads[0], K=heads[1])
+        weights = {key: answer[f"{name}.{key}"] for key in attention_shapes(cfg)}
+        y = attention(student, cfg, weights)(*(answer[f"{name}.{key}"] for key in ("x", "cos", "sin")))
+        cause = "Which of the tests above is red? All green: is w_o applied last, heads joined in their order?"
+        symptom = f"the attention with N = {cfg.N}, K = {cfg.K} differs from the stored answer"
+        expect.close(y, answer[f"{name}.y"], 1e-3, symptom, cause)

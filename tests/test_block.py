@@ -1,0 +1,170 @@
+"""Questions to model.py: does each branch read a normed copy and add to the raw stream?
+
+B batch, T query length, D width. Zero output projections make a branch silent, so that each
+branch can be asked alone.
+"""
+
+import expect
+import pytest
+import torch
+from draw import Draw, block_shapes, no_turn, tiny
+from stored import stored
+
+
+def drawn_block(student, seed, silent=(), cfg=None):
+    """A block with random weights; `silent` names matrices that are zero."""
+    cfg = cfg or tiny(norm_eps=1e-6)
+    draw = Draw(seed)
+    weights = draw.weights(block_shapes(cfg))
+    for name in silent:
+        weights[name] = torch.zeros_like(weights[name])
+    return draw, weights, student.Block(cfg).load(weights)
+
+
+ATTENTION_SILENT, FFN_SILENT = "attn.w_o.weight", "ffn.w_down.weight"
+
+
+@pytest.mark.points(0)
+def test_block_has_the_parameters_of_the_contract(student):
+    block = student.Block(tiny())
+    block(torch.ones(1, 2, 36), *no_turn(2, 8))
+    expect.same(
+        block.shapes(),
+        block_shapes(tiny()),
+        symptom="the block's parameters are not those of the contract",
+        cause="Is __init__ as it was given: attn_norm, attn, ffn_norm, ffn, no biases?",
+    )
+
+
+@pytest.mark.points(1)
+def test_block_returns_the_shape_of_its_input(student):
+    draw, _, block = drawn_block(student, 81)
+    for B, T in ((2, 5), (1, 1)):
+        expect.tensor(block(draw.normal(B, T, 36), *no_turn(T, 8)), (B, T, 36), f"the output for B = {B}, T = {T}")
+
+
+@pytest.mark.points(2)
+def test_block_is_identity_when_both_branches_are_silent(student):
+    draw, _, block = drawn_block(student, 82, (ATTENTION_SILENT, FFN_SILENT))
+    x, upstream = draw.normal(2, 5, 36, std=3.0), draw.normal(2, 5, 36)
+    outcome = block.run(x, *no_turn(5, 8), upstream=upstream)
+    cause = "Is it x + branch(norm(x)), twice, with the raw x on the left of the plus?"
+    expect.close(outcome.output, x, 1e-5, "with silent branches x does not come out as it went in", cause)
+    expect.close(outcome.grad, upstream, 1e-4, "with silent branches the gradient is not passed on as it is", cause)
+
+
+@pytest.mark.points(1)
+def test_block_keeps_attention_output_in_the_stream(student):
+    draw, _, block = drawn_block(student, 83, (FFN_SILENT,))
+    x = draw.normal(2, 5, 36)
+    added = float((block(x, *no_turn(5, 8)) - x).abs().max())
+    cause = "Does the second sum start from the result of the first (and not from the block's input)?"
+    expect.that(added > 0.1, "the attention leaves nothing in the stream", cause, "a change", f"{added:.2g}")
+
+
+@pytest.mark.points(1)
+def test_block_ffn_reads_the_stream_after_attention(student):
+    draw, weights, block = drawn_block(student, 84)
+    x = draw.normal(2, 5, 36)
+    middle = drawn_block(student, 84, (FFN_SILENT,))[2](x, *no_turn(5, 8))
+    expected = drawn_block(student, 84, (ATTENTION_SILENT,))[2](middle, *no_turn(5, 8))
+    cause = "Does the FFN read what the attention has added to, not the block's input?"
+    expect.close(block(x, *no_turn(5, 8)), expected, 1e-3, "the two branches are not one after the other", cause)
+
+
+@pytest.mark.points(1)
+def test_block_branches_read_a_normed_copy(student):
+    cause = "Does the branch get norm(x), so that ten times the stream gives the same addition?"
+    for name, silent in (("attention", FFN_SILENT), ("FFN", ATTENTION_SILENT)):
+        draw, _, block = drawn_block(student, 85, (silent,))
+        x = draw.normal(2, 5, 36)
+        small = block(x, *no_turn(5, 8)) - x
+        large = block(10 * x, *no_turn(5, 8)) - 10 * x
+        expect.close(large, small, 1e-3, f"what the {name} adds depends on the size of the stream", cause)
+
+
+@pytest.mark.points(1)
+def test_block_uses_each_norm_for_its_branch(student):
+    cause = "Does attn_norm stand before attn, and ffn_norm before ffn?"
+    for own, other, silent in (("attn_norm", "ffn_norm", FFN_SILENT), ("ffn_norm", "attn_norm", ATTENTION_SILENT)):
+        draw, weights, block = drawn_block(student, 86, (silent,))
+        x = draw.normal(2, 5, 36)
+        before = block(x, *no_turn(5, 8))
+        block.load({f"{other}.weight": draw.gain(36) + 2})
+        expect.close(block(x, *no_turn(5, 8)), before, 1e-5, f"{other} reaches the other branch", cause)
+        block.load({f"{own}.weight": draw.gain(36) + 2})
+        moves = float((block(x, *no_turn(5, 8)) - before).abs().max())
+        expect.that(moves > 0.05, f"{own} has no effect on its branch", cause, "a change", f"{moves:.2g}")
+
+
+@pytest.mark.points(0)
+def test_block_uses_configured_eps(student):
+    x = Draw(87).normal(2, 5, 36, std=0.05)
+    outputs = [drawn_block(student, 88, cfg=tiny(norm_eps=eps))[2](x, *no_turn(5, 8)) for eps in (1e-6, 1.0)]
+    moves = float((outputs[0] - outputs[1]).abs().max())
+    cause = "Are both norms built with cfg.norm_eps, as __init__ was given?"
+    expect.that(moves > 0.1, "cfg.norm_eps has no effect", cause, "a change", f"{moves:.2g}")
+
+
+@pytest.mark.points(1)
+def test_block_passes_positions_on(student):
+    draw, _, block = drawn_block(student, 89)
+    x, angles = draw.normal(2, 5, 36), torch.arange(5.0)[:, None] * torch.tensor([1.0, 0.7, 0.4, 0.2])
+    moves = float((block(x, angles.cos(), angles.sin()) - block(x, *no_turn(5, 8))).abs().max())
+    cause = "Are cos and sin handed to the attention, in this order?"
+    expect.that(moves > 0.01, "the block's output does not depend on cos and sin", cause, "a change", f"{moves:.2g}")
+
+
+@pytest.mark.points(0)
+def test_block_every_weight_gets_a_gradient(student):
+    draw, weights, block = drawn_block(student, 90)
+    outcome = block.run(draw.normal(2, 5, 36), *no_turn(5, 8), upstream=draw.normal(2, 5, 36))
+    for name in weights:
+        grad = outcome.grads.get(name)
+        cause = f"Is self.{name.split('.')[0]} used, once?"
+        expect.that(grad is not None and bool(grad.abs().sum() > 0), f"no gradient reaches {name}", cause)
+
+
+@pytest.mark.points(0)
+def test_block_trains_two_steps(student):
+    draw, _, block = drawn_block(student, 91)
+    x, upstream = draw.normal(2, 5, 36), draw.normal(2, 5, 36)
+    first, second = (block.step(x, *no_turn(5, 8), upstream=upstream, rate=0.001).output for _ in range(2))
+    moves = float((first - second).abs().max())
+    expect.that(moves > 1e-4, "a training step changes nothing", "Are the weights used that are trained?")
+
+
+@pytest.mark.points(0)
+def test_block_does_not_modify_its_input(student):
+    draw, _, block = drawn_block(student, 92)
+    x = draw.normal(2, 5, 36)
+    cause = "Is there a += on the stream? Write x = x + ... instead."
+    expect.identical(block.run(x, *no_turn(5, 8)).inputs[0], x, "the caller's tensor was changed", cause)
+
+
+@pytest.mark.points(0)
+def test_block_runs_in_bf16(student):
+    draw, _, block = drawn_block(student, 93)
+    x = draw.normal(2, 5, 36)
+    fine = block(x, *no_turn(5, 8))
+    coarse = block.bfloat16()(x.bfloat16(), *no_turn(5, 8))
+    expect.tensor(coarse, x.shape, "the output of a bf16 block", torch.bfloat16)
+    cause = "Do all parts give their input's dtype back?"
+    expect.close(coarse, fine, 1.5, "the bf16 output is far from the fp32 one", cause)
+
+
+@pytest.mark.points(0)
+def test_block_follows_its_device(student):
+    _, _, block = drawn_block(student, 94)
+    block.to_meta()
+    table = torch.empty(5, 4, device="meta")
+    expect.stays_on_meta(lambda: block(torch.empty(2, 5, 36, device="meta"), table, table), (2, 5, 36))
+
+
+@pytest.mark.points(2)
+def test_block_matches_stored_answers(student):
+    answer = stored("block")
+    block = student.Block(tiny()).load({name: answer[name] for name in block_shapes(tiny())})
+    y = block(answer["x"], answer["cos"], answer["sin"])
+    cause = "Which of the tests above is red? All parts green: does each appear once, in the order of the drawing?"
+    expect.close(y, answer["y"], 1e-3, "the block's output differs from the stored answer", cause)

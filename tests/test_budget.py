@@ -1,0 +1,174 @@
+"""Questions to budget.py and to ffn_dim: what a configuration costs.
+
+L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, H head size.
+"""
+
+import expect
+import pytest
+from draw import tiny
+from nanolm.config import preset
+
+# ffn_dim ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.points(1)
+def test_swiglu_ffn_dim_is_8D_over_3(student):
+    cause = "Is it 8D/3 rounded up? Three matrices at 4D would be 1.5 times the parameters."
+    for D, multiple_of, expected in ((4096, 256, 11_008), (512, 256, 1_536), (768, 64, 2_048)):
+        got = student.ffn_dim(D, 1.0, multiple_of)
+        symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
+        expect.that(got == expected, symptom, cause, expected, got)
+
+
+@pytest.mark.points(1)
+def test_swiglu_ffn_dim_rounds_up(student):
+    cause = "Does it go to the next multiple above, also where the one below is nearer?"
+    for D, multiple_of, expected in ((1000, 256, 2_816), (512, 64, 1_408), (1000, 64, 2_688), (96, 256, 256)):
+        got = student.ffn_dim(D, 1.0, multiple_of)
+        symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
+        expect.that(got == expected, symptom, cause, expected, got)
+
+
+@pytest.mark.points(0)
+def test_swiglu_ffn_dim_keeps_an_exact_multiple(student):
+    cause = "Does an F that is a multiple already stay as it is?"
+    for D, multiple_of, expected in ((768, 256, 2_048), (96, 64, 256), (3, 8, 8)):
+        got = student.ffn_dim(D, 1.0, multiple_of)
+        expect.that(got == expected, f"ffn_dim of D = {D}, multiple of {multiple_of}, is wrong", cause, expected, got)
+
+
+@pytest.mark.points(1)
+def test_swiglu_ffn_dim_of_llama3_8b(student):
+    cause = "Is the multiplier applied before the rounding? 8/3 * 4096 * 1.3 goes up to 14 * 1024."
+    got = student.ffn_dim(4096, 1.3, 1024)
+    expect.that(got == 14_336, "ffn_dim(4096, 1.3, 1024) is wrong", cause, 14_336, got)
+
+
+@pytest.mark.points(0)
+def test_swiglu_ffn_dim_is_an_int(student):
+    kind = type(student.ffn_dim(512)).__name__
+    expect.same(kind, "int", "ffn_dim is not an int", "Is a width that nn.Linear takes, so no float?")
+
+
+@pytest.mark.points(0)
+def test_swiglu_ffn_dim_default_multiple_is_256(student):
+    got = student.ffn_dim(100)
+    cause = "Are the defaults multiplier 1.0 and multiple_of 256, as they were given?"
+    expect.that(got == 512, "ffn_dim(100) is wrong", cause, 512, got)
+
+
+# count_parameters -------------------------------------------------------------------------------
+
+
+def counted(student, cfg, expected, symptom, cause):
+    got = student.count_parameters(cfg)
+    difference = f"{got} ({got - expected:+,})" if isinstance(got, int) else repr(got)
+    expect.that(got == expected, symptom, cause, f"{expected:,}", difference)
+
+
+@pytest.mark.points(1)
+def test_budget_counts_three_ffn_matrices(student):
+    a, b = tiny(ffn_dim=40), tiny(ffn_dim=41)
+    got = student.count_parameters(b) - student.count_parameters(a)
+    cause = "Has the gated FFN three matrices of D * F in every layer?"
+    expect.that(got == 3 * 36 * 2, "one more FFN unit costs a wrong number of parameters", cause, 216, got)
+
+
+@pytest.mark.points(1)
+def test_budget_counts_key_and_value_heads_once(student):
+    # D = 36, H = 8, L = 2: one more key/value head is a row block in w_k and one in w_v
+    got = student.count_parameters(tiny(K=3)) - student.count_parameters(tiny(K=2))
+    cause = "Do w_k and w_v have K * H rows, not N * H?"
+    expect.that(got == 2 * 36 * 8 * 2, "one more key/value head costs a wrong number of parameters", cause, 1_152, got)
+
+
+@pytest.mark.points(0)
+def test_budget_uses_the_head_size_of_the_configuration(student):
+    # N = 6, K = 2, D = 36, L = 2: two more numbers a head in q, k, v and the output
+    got = student.count_parameters(tiny(H=10)) - student.count_parameters(tiny(H=8))
+    cause = "Do w_q and w_o have N * H on one side? H need not be D / N."
+    expect.that(got == 2_304, "a larger head costs a wrong number of parameters", cause, 2_304, got)
+
+
+@pytest.mark.points(0)
+def test_budget_counts_the_norms(student):
+    got = student.count_parameters(tiny(L=3)) - student.count_parameters(tiny(L=2))
+    cause = "Are there two norms of D in every layer?"
+    expect.that(got == 9_000, "one more layer costs a wrong number of parameters", cause, "9,000", got)
+
+
+@pytest.mark.points(1)
+def test_budget_counts_the_head_unless_tied(student):
+    got = student.count_parameters(tiny()) - student.count_parameters(tiny(tie_embeddings=True))
+    cause = "Is the head V * D where it is untied, and nothing where it is tied?"
+    expect.that(got == 61 * 36, "tying saves a wrong number of parameters", cause, "2,196", got)
+
+
+@pytest.mark.points(0)
+def test_budget_is_an_int(student):
+    for name in ("count_parameters", "kv_cache_bytes_per_token"):
+        kind = type(getattr(student, name)(tiny())).__name__
+        expect.same(kind, "int", f"{name} does not return an int", "Is there a / where // or * is meant?")
+
+
+@pytest.mark.points(2)
+def test_budget_of_llama3_8b(student):
+    cause = "A layer is 41,943,040 + 176,160,768 + 8,192. Is everything outside the layers there, the final norm too?"
+    counted(student, preset("llama3-8b"), 8_030_261_248, "Llama 3 8B comes out wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_budget_of_other_modern_models(student):
+    cause = "Is every size read from cfg, and nothing fixed?"
+    for name, expected in (("llama2-7b", 6_738_415_616), ("smollm2-135m", 134_515_008), ("mistral-7b", 7_241_732_096)):
+        counted(student, preset(name), expected, f"{name} comes out wrong", cause)
+
+
+@pytest.mark.points(2)
+def test_budget_cache_bytes_per_token(student):
+    got = student.kv_cache_bytes_per_token(preset("llama3-8b"))
+    cause = "Is it 2 (K and V) * L * K * H * bytes, with K heads, not N, and H, not D?"
+    expect.that(got == 131_072, "Llama 3 8B's cache per token is wrong", cause, "131,072", got)
+    got = student.kv_cache_bytes_per_token(preset("llama2-7b"))
+    expect.that(got == 524_288, "Llama 2 7B's cache per token is wrong", cause, "524,288", got)
+
+
+@pytest.mark.points(1)
+def test_budget_cache_uses_the_head_size(student):
+    got = student.kv_cache_bytes_per_token(tiny())  # L = 2, K = 2, H = 8, while D / N = 6
+    cause = "Is it K * H numbers a layer? D and N do not come into it."
+    expect.that(got == 128, "the tiny model's cache per token is wrong", cause, 128, got)
+
+
+@pytest.mark.points(0)
+def test_budget_cache_uses_bytes_per_element(student):
+    got = student.kv_cache_bytes_per_token(tiny(), 4)
+    cause = "Is bytes_per_element used, and are these bytes, not bits?"
+    expect.that(got == 256, "the cache per token at 4 bytes is wrong", cause, 256, got)
+
+
+# Numbers of the lessons that follow from the two functions --------------------------------------
+
+
+@pytest.mark.points(0)
+def test_budget_cache_at_32k_context(student):
+    # 32,768 tokens: 17.18 GB against 4.29 GB (10^9 bytes), a quarter for G = 4
+    mha, gqa = preset("llama2-7b"), preset("llama2-7b").but(K=8)
+    cause = "Does the cache shrink by G = N / K?"
+    for cfg, expected in ((mha, 17_179_869_184), (gqa, 4_294_967_296)):
+        got = student.kv_cache_bytes_per_token(cfg) * 32_768
+        expect.that(got == expected, f"the cache of 32K tokens at K = {cfg.K} is wrong", cause, f"{expected:,}", got)
+
+
+@pytest.mark.points(0)
+def test_budget_shares_of_llama3_8b(student):
+    cfg = preset("llama3-8b")
+    total, layer = student.count_parameters(cfg), 218_112_000
+    per_layer = total - student.count_parameters(cfg.but(L=31))
+    expect.that(per_layer == layer, "a layer of Llama 3 8B is wrong", "Attention, MLP, two norms?", f"{layer:,}", per_layer)
+    head = total - student.count_parameters(cfg.but(tie_embeddings=True))
+    cause = "Is the head V * D?"
+    expect.close(head / total, 0.0654, 1e-4, "the untied head is not 6.5% of Llama 3 8B", cause)
+    expect.close(2 * head / total, 0.1308, 1e-4, "the embeddings are not 13% of Llama 3 8B", cause)
+    mlp = 3 * cfg.D * cfg.F / per_layer
+    expect.close(mlp, 0.8077, 1e-4, "the MLP is not 81% of a layer", "Is F counted in three matrices?")

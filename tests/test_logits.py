@@ -1,0 +1,101 @@
+"""Questions to the whole language model: your parts, put together by nanolm/model.py.
+
+B batch, T query length, V vocabulary. The stored answers stand for Hugging Face's Llama, against
+which the course team has checked them.
+"""
+
+import expect
+import pytest
+import torch
+from draw import Draw, model_shapes, tiny
+from stored import stored
+
+PARTS_FIRST = "Which part's tests are red? Start there: this test only adds the parts up."
+
+
+def stored_model(student, name):
+    cfg, answer = tiny(tie_embeddings=name == "tied"), stored("logits")
+    model = student.LanguageModel(cfg).load({key: answer[f"{name}.{key}"] for key in model_shapes(cfg)})
+    return answer, model
+
+
+@pytest.mark.points(2)
+def test_logits_match_stored_answers(student):
+    answer, model = stored_model(student, "untied")
+    logits = model(answer["untied.tokens"])
+    expect.close(logits, answer["untied.logits"], 1e-2, "the logits differ from the stored answer", PARTS_FIRST)
+
+
+@pytest.mark.points(1)
+def test_logits_match_stored_answers_when_tied(student):
+    answer, model = stored_model(student, "tied")
+    logits = model(answer["tied.tokens"])
+    expect.close(logits, answer["tied.logits"], 1e-2, "the tied model's logits differ", PARTS_FIRST)
+
+
+@pytest.mark.points(1)
+def test_logits_choose_the_stored_tokens(student):
+    for name in ("untied", "tied"):
+        answer, model = stored_model(student, name)
+        got = model.greedy(answer[f"{name}.tokens"][0], 8)
+        symptom = f"the {name} model writes other tokens"
+        expect.same(got, answer[f"{name}.greedy"].tolist(), symptom, PARTS_FIRST)
+
+
+@pytest.mark.points(0)
+def test_logits_depend_on_relative_positions_only(student):
+    answer, model = stored_model(student, "untied")
+    tokens = answer["untied.tokens"]
+    here, there = model(tokens), model(tokens, None, torch.arange(9) + 40)
+    cause = "Is each block given the cos and sin of its tokens, and does RoPE turn q and k alike?"
+    expect.close(there, here, 1e-2, "moving the whole text by 40 positions changes the logits", cause)
+
+
+@pytest.mark.points(0)
+def test_logits_accept_positions_by_row(student):
+    answer, model = stored_model(student, "untied")
+    tokens = answer["untied.tokens"]
+    rows = torch.stack((torch.arange(9), 2 * torch.arange(9)))
+    together = model(tokens, None, rows)
+    cause = "Do the parts let cos and sin of (B, 1, T, H/2) broadcast?"
+    for row in (0, 1):
+        alone = model(tokens[row : row + 1], None, rows[row])
+        expect.close(together[row : row + 1], alone, 1e-2, "rows with their own positions come out wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_logits_survive_bfloat16(student):
+    answer, model = stored_model(student, "untied")
+    tokens = answer["untied.tokens"]
+    logits = model.bfloat16()(tokens)
+    expect.tensor(logits, (2, 9, 61), "the logits of a bf16 model", torch.bfloat16)
+    off = (logits.double() - answer["untied.logits"]).norm() / answer["untied.logits"].norm()
+    cause = "Do angles and norms stay in fp32 when the model is cast?"
+    expect.close(off, 0.0, 0.2, "a bf16 model's logits are far from the fp32 ones", cause)
+
+
+@pytest.mark.points(0)
+def test_logits_survive_double(student):
+    answer, model = stored_model(student, "untied")
+    logits = model.double()(answer["untied.tokens"])
+    expect.tensor(logits, (2, 9, 61), "the logits of a fp64 model", torch.float64)
+    expect.close(logits, answer["untied.logits"], 1e-3, "a fp64 model's logits are far off", PARTS_FIRST)
+
+
+@pytest.mark.points(0)
+def test_logits_follow_their_device(student):
+    model = student.LanguageModel(tiny()).to_meta()
+    tokens = torch.zeros(2, 9, dtype=torch.long, device="meta")
+    expect.stays_on_meta(lambda: model(tokens), (2, 9, 61))
+
+
+@pytest.mark.points(0)
+def test_logits_survive_a_copy_and_a_step(student):
+    answer, model = stored_model(student, "untied")
+    tokens = answer["untied.tokens"]
+    twin = model.copy()
+    before = model(tokens)
+    model.step(tokens, upstream=Draw(95).normal(2, 9, 61, std=0.01), rate=0.01)
+    expect.close(twin(tokens), before, 1e-4, "training a model changed its copy", "Do two modules share a tensor?")
+    moves = float((model(tokens) - before).abs().max())
+    expect.that(moves > 1e-4, "a training step changes nothing", "Are the weights used that are trained?")

@@ -1,0 +1,455 @@
+"""Questions to modules.py: RMSNorm, SwiGLU and the bonus RMSNorm backward.
+
+B batch, T query length, D width, F FFN width. From basic to subtle: the first red test is the next step.
+"""
+
+import ast
+
+import expect
+import pytest
+import torch
+from draw import Draw, swiglu_shapes
+from stored import stored
+
+
+def rmsnorm(student, gain, eps=1e-5):
+    return student.RMSNorm(len(gain), eps=eps).load({"weight": gain})
+
+
+# RMSNorm ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_returns_the_shape_of_its_input(student):
+    D = 5
+    x = Draw(1).normal(2, 3, D)
+    expect.tensor(rmsnorm(student, torch.ones(D))(x), (2, 3, D), "RMSNorm's output")
+
+
+@pytest.mark.points(2)
+def test_rmsnorm_produces_unit_rms(student):
+    D = 8
+    size = 10.0 ** torch.arange(8) / 1000  # each row has its own size
+    for x in (Draw(2).normal(8, D, mean=3.0) * size[:, None], Draw(3).normal(2, 8, D, mean=3.0) * size[:, None]):
+        y = rmsnorm(student, torch.ones(D), eps=1e-12)(x)
+        expect.tensor(y, x.shape)
+        expect.close(
+            y.double().pow(2).mean(dim=-1).sqrt(),
+            1.0,
+            within=1e-3,
+            symptom="a row of the output does not have root mean square 1",
+            cause="Is the mean of the squares taken over the last axis (D), with keepdim, and then the root?",
+        )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_worked_example_3_4(student):
+    y = rmsnorm(student, torch.ones(2), eps=1e-12)(torch.tensor([[3.0, 4.0]]))
+    expected = torch.tensor([[0.8485281, 1.1313708]])
+    expect.close(y, expected, 1e-5, "RMSNorm of [3, 4] is wrong", "Is the divisor sqrt((9 + 16) / 2) = 3.54?")
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_does_not_center(student):
+    x = Draw(4).normal(4, 32, mean=5.0)
+    y = rmsnorm(student, torch.ones(32))(x)
+    expect.tensor(y, x.shape)
+    expect.close(
+        y.mean(dim=-1),
+        x.mean(dim=-1) / x.norm(dim=-1) * 32**0.5,
+        within=1e-3,
+        symptom="the mean of a row changed by more than the scale",
+        cause="Do you subtract the mean? RMSNorm only divides.",
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_scales_with_gamma(student):
+    D = 7
+    draw = Draw(5)
+    x, gain = draw.normal(3, D), draw.gain(D)
+    plain = rmsnorm(student, torch.ones(D))(x)
+    expect.close(
+        rmsnorm(student, gain)(x),
+        plain * gain,
+        within=1e-5,
+        symptom="the output does not follow the gain",
+        cause="Is the output multiplied by self.weight, as it is (not 1 + weight)?",
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_is_per_token(student):
+    draw = Draw(6)
+    x, gain = draw.normal(2, 6, 8), draw.gain(8)
+    other = x.clone()
+    other[:, 5], other[1] = draw.normal(2, 8, std=9.0), draw.normal(6, 8, std=9.0)
+    norm = rmsnorm(student, gain)
+    expect.identical(
+        norm(other)[0, :5],
+        norm(x)[0, :5],
+        symptom="changing one token changes the norm of another",
+        cause="Does the mean run over the last axis only, for each token by itself?",
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_is_scale_invariant(student):
+    draw = Draw(7)
+    x, gain = draw.normal(4, 16), draw.gain(16)
+    norm = rmsnorm(student, gain, eps=1e-9)
+    expect.close(
+        norm(10 * x),
+        norm(x),
+        within=1e-4,
+        symptom="ten times the input gives another output",
+        cause="Do you divide by the root of the mean square, once?",
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_puts_eps_inside_the_root(student):
+    y = rmsnorm(student, torch.ones(4), eps=0.1)(torch.full((1, 4), 0.3))
+    cause = "Is eps added to the mean square before the root is taken? 0.3 / sqrt(0.09 + 0.1) is wanted."
+    expect.close(y, 0.6882472, 1e-5, "a row of 0.3 with eps 0.1 comes out wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_uses_configured_eps(student):
+    x = torch.full((1, 4), 0.05)
+    for eps, expected in ((1e-2, 0.4472136), (2.5e-3, 0.7071068), (1e-9, 0.9999998)):
+        y = rmsnorm(student, torch.ones(4), eps=eps)(x)
+        cause = "Do you use self.eps, the number that the constructor was given?"
+        expect.close(y, expected, 1e-5, f"eps = {eps} does not have its effect", cause)
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_zero_row_is_finite(student):
+    outcome = rmsnorm(student, torch.ones(6)).run(torch.zeros(2, 6), upstream=torch.ones(2, 6))
+    cause = "What keeps the division finite when every entry is 0?"
+    expect.close(outcome.output, 0.0, 1e-6, "a row of zeros does not come out as zeros", cause)
+    expect.finite(outcome.grad, "the gradient of a row of zeros", "Does a root of exactly 0 stand somewhere?")
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_fp16_does_not_overflow(student):
+    x = torch.tensor([[1000.0, -1000.0, 1000.0, -1000.0]]).half()
+    y = rmsnorm(student, torch.ones(4)).half()(x)
+    expect.tensor(y, x.shape)
+    cause = "Are the squares taken in fp32? In fp16 everything above 65504 is infinity."
+    expect.close(y, x.double() / 1000, 2e-2, "fp16 rows of +-1000 come out wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_computes_in_fp32(student):
+    x = Draw(8).normal(64, 512).bfloat16()
+    y = rmsnorm(student, torch.ones(512)).bfloat16()(x)
+    expect.tensor(y, x.shape)
+    exact = x.double() / x.double().norm(dim=-1, keepdim=True) * 512**0.5
+    expect.close(
+        (y.float() != exact.bfloat16().float()).double().mean(),  # the share of entries that are rounded more than once
+        0.0,
+        within=0.02,
+        symptom="too many bf16 entries are not the fp32 result rounded once",
+        cause="Is the input cast to fp32 first, and the result cast back at the end?",
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_preserves_dtype(student):
+    D = 8
+    x = Draw(9).normal(3, D)
+    for name, norm in (
+        ("a bf16 model", rmsnorm(student, torch.ones(D)).bfloat16()),
+        ("an fp32 gain", rmsnorm(student, torch.ones(D))),
+    ):
+        expect.tensor(norm(x.bfloat16()), (3, D), f"the output for a bf16 input and {name}", torch.bfloat16)
+    expect.tensor(rmsnorm(student, torch.ones(D))(x), (3, D), "the output for an fp32 input", torch.float32)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_keeps_fp64(student):
+    x = Draw(10).normal(4, 16).double()
+    y = rmsnorm(student, torch.ones(16), eps=1e-30).double()(x)
+    expect.tensor(y, x.shape, "the output of a fp64 norm", torch.float64)
+    cause = "Is the input cast to at least fp32, and left alone where it is finer?"
+    exact = x / x.norm(dim=-1, keepdim=True) * 4
+    expect.close(y, exact, 1e-11, "a fp64 input lost precision", cause)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_gamma_starts_at_one(student):
+    norm = student.RMSNorm(9)
+    norm(torch.ones(9))
+    gain = norm.state().get("weight")
+    expect.tensor(gain, (9,), "the gain `weight`")
+    cause = "Is the gain made of ones? A fresh norm must not change the size of the stream."
+    expect.close(gain, 1.0, 1e-6, "a fresh gain is not 1", cause)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_has_one_gain_per_channel(student):
+    norm = student.RMSNorm(9)
+    norm(torch.ones(9))
+    expect.same(
+        norm.shapes(),
+        {"weight": (9,)},
+        symptom="RMSNorm does not have exactly one gain of D numbers",
+        cause="Is `weight` the only parameter? RMSNorm has no bias.",
+    )
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_does_not_modify_its_input(student):
+    draw = Draw(11)
+    x = draw.normal(3, 6)
+    outcome = rmsnorm(student, draw.gain(6)).run(x)
+    expect.identical(
+        outcome.inputs[0], x, "the caller's tensor was changed", "Is there an operation in place, like x /= ... ?"
+    )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_gradient_is_orthogonal_to_input(student):
+    draw = Draw(12)
+    x, upstream = draw.normal(4, 6).double(), draw.normal(4, 6).double()
+    outcome = rmsnorm(student, draw.gain(6), eps=1e-12).double().run(x, upstream=upstream)
+    expect.finite(outcome.grad, "the gradient of the input", "Does the result still hang on x?")
+    expect.close(
+        (x * outcome.grad).sum(dim=-1),
+        0.0,
+        within=1e-4,
+        symptom="making a row longer seems to change the output",
+        cause="Does the gradient flow through the root mean square too (no detach, no no_grad, no .data)?",
+    )
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_trains_its_gain(student):
+    draw = Draw(13)
+    x, upstream = draw.normal(5, 6), draw.normal(5, 6)
+    outcome = rmsnorm(student, torch.ones(6)).run(x, upstream=upstream)
+    cause = "Is self.weight itself in the product, and not its .data or a copy?"
+    expect.that(outcome.grads.get("weight") is not None, "no gradient reaches the gain", cause)
+    expected = (upstream * outcome.output).sum(dim=0)
+    expect.close(outcome.grads["weight"], expected, 1e-4, "the gain's gradient is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_accepts_any_rank(student):
+    draw = Draw(14)
+    x, gain = draw.normal(2, 3, 1, 5), draw.gain(5)
+    norm = rmsnorm(student, gain)
+    whole = norm(x)
+    expect.tensor(whole, x.shape)
+    cause = "Does the code count axes from the end (-1), and name no rank?"
+    for part, same in ((x[0], whole[0]), (x[0, 0], whole[0, 0]), (x[0, 0, 0], whole[0, 0, 0]), (x[:1], whole[:1])):
+        y = norm(part)
+        expect.tensor(y, part.shape, f"the output for an input of shape {tuple(part.shape)}")
+        expect.close(y, same, 1e-5, f"an input of shape {tuple(part.shape)} gives another result", cause)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_accepts_strided_input(student):
+    draw = Draw(15)
+    x, gain = draw.normal(2, 3, 4, 6), draw.gain(6)
+    norm = rmsnorm(student, gain)
+    cause = "Does a .view() need memory in one piece? The attention hands over transposed heads."
+    expect.close(norm(x.transpose(1, 2)), norm(x).transpose(1, 2), 1e-5, "a transposed input gives other values", cause)
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_follows_its_device(student):
+    part = rmsnorm(student, torch.ones(6)).to_meta()
+    expect.stays_on_meta(lambda: part(torch.empty(2, 6, device="meta")), (2, 6))
+
+
+@pytest.mark.points(0)
+def test_rmsnorm_is_your_own(student):
+    rmsnorm(student, torch.ones(4))(torch.ones(4))
+    ready_made = {"rms_norm", "RMSNorm"}
+    for node in ast.walk(ast.parse(student.source("modules"))):
+        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else None
+        expect.that(
+            name not in ready_made,
+            f"modules.py uses torch's ready-made {name}, which is the exercise itself",
+            "Can you write it from pow, mean, rsqrt and a product?",
+        )
+
+
+@pytest.mark.points(1)
+def test_rmsnorm_matches_stored_answers(student):
+    answer = stored("modules")
+    y = rmsnorm(student, answer["rmsnorm.weight"], eps=1e-3)(answer["rmsnorm.x"])
+    cause = "Which of the tests above is red? All green: compare your formula with the header, sign by sign."
+    expect.close(y, answer["rmsnorm.y"], 1e-4, "RMSNorm's output differs from the stored answer", cause)
+
+
+# SwiGLU -----------------------------------------------------------------------------------------
+
+
+def swiglu(student, weights):
+    F, D = weights["w_gate.weight"].shape
+    return student.SwiGLU(D, F).load(weights)
+
+
+def drawn_swiglu(student, seed, D=5, F=7):
+    draw = Draw(seed)
+    weights = draw.weights(swiglu_shapes(D, F), std=0.8)
+    return draw, weights, swiglu(student, weights)
+
+
+def one_unit(gate, up):
+    """A SwiGLU of D = F = 1 with these two weights, so that its output is silu(gate * x) * up * x."""
+    return {
+        "w_gate.weight": torch.tensor([[gate]]),
+        "w_up.weight": torch.tensor([[up]]),
+        "w_down.weight": torch.ones(1, 1),
+    }
+
+
+@pytest.mark.points(1)
+def test_swiglu_returns_the_shape_of_its_input(student):
+    draw, _, ffn = drawn_swiglu(student, 21)
+    expect.tensor(ffn(draw.normal(2, 3, 5)), (2, 3, 5), "SwiGLU's output")
+
+
+@pytest.mark.points(2)
+def test_swiglu_worked_example(student):
+    weights = {
+        "w_gate.weight": torch.diag(torch.tensor([2.0, -2.0])),
+        "w_up.weight": torch.diag(torch.tensor([3.0, 3.0])),
+        "w_down.weight": torch.eye(2),
+    }
+    y = swiglu(student, weights)(torch.ones(1, 2))
+    cause = "Is it silu(gate) * up, with silu(z) = z * sigmoid(z)?"
+    expected = torch.tensor([[5.2847825, -0.7152175]])
+    expect.close(y, expected, 1e-4, "value (3, 3) with gate (2, -2) comes out wrong", cause)
+
+
+@pytest.mark.points(2)
+def test_swiglu_uses_silu(student):
+    y = swiglu(student, one_unit(1.0, 1.0))(torch.tensor([[1.0], [-1.0], [2.0]]))
+    cause = "Is the gate z * sigmoid(z), and neither a plain sigmoid nor GELU?"
+    expected = torch.tensor([[0.7310586], [0.2689414], [3.5231884]])
+    expect.close(y, expected, 1e-4, "the gate's curve is not SiLU", cause)
+
+
+@pytest.mark.points(2)
+def test_swiglu_gate_carries_the_silu(student):
+    y = swiglu(student, one_unit(-20.0, 1.0))(torch.ones(1, 1))
+    cause = "Does the SiLU stand on w_gate (and not on w_up)?"
+    expect.close(y, 0.0, 1e-4, "a gate of -20 does not shut the unit", cause)
+
+
+@pytest.mark.points(1)
+def test_swiglu_is_linear_in_the_up_branch(student):
+    draw, weights, ffn = drawn_swiglu(student, 22)
+    x = draw.normal(3, 5)
+    doubled = swiglu(student, {**weights, "w_up.weight": 2 * weights["w_up.weight"]})
+    expect.close(
+        doubled(x),
+        2 * ffn(x),
+        within=1e-4,
+        symptom="twice the up projection does not give twice the output",
+        cause="Does the up branch go into the product as it is, with no activation on it?",
+    )
+
+
+@pytest.mark.points(0)
+def test_swiglu_has_no_bias(student):
+    ffn = student.SwiGLU(5, 7)
+    ffn(torch.ones(5))
+    expect.same(
+        ffn.shapes(),
+        dict(swiglu_shapes(5, 7)),
+        symptom="SwiGLU does not have exactly the three matrices of the contract",
+        cause="Is bias=False on all three, with the shapes (F, D), (F, D), (D, F)?",
+    )
+
+
+@pytest.mark.points(0)
+def test_swiglu_fresh_module_runs(student):
+    y = student.SwiGLU(8, 24)(Draw(23).normal(2, 8))
+    expect.tensor(y, (2, 8), "the output of a fresh SwiGLU")
+    expect.finite(y, "the output of a fresh SwiGLU", "Is every weight filled in __init__?")
+    size = student.SwiGLU(256, 512).state()["w_up.weight"].double().std()
+    cause = "Is the standard deviation of the start near 1/sqrt(D), not its square, and not 1?"
+    expect.that(0.01 < size < 0.3, "fresh weights have an odd size", cause, "0.01 .. 0.3", f"{float(size):.4f}")
+
+
+@pytest.mark.points(1)
+def test_swiglu_gradient_is_finite_for_large_inputs(student):
+    x = torch.tensor([[-200.0], [200.0]])
+    outcome = swiglu(student, one_unit(1.0, 1.0)).run(x, upstream=torch.ones(2, 1))
+    cause = "Does exp(-x) overflow on the way back? torch has a sigmoid and a silu that don't."
+    expect.finite(outcome.grad, "the gradient at -200 and 200", cause)
+    expected = torch.tensor([[0.0], [400.0]])
+    expect.close(outcome.grad, expected, 1e-2, "the gradient at -200 and 200 is wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_swiglu_backward_reaches_every_weight(student):
+    draw, weights, ffn = drawn_swiglu(student, 24)
+    outcome = ffn.run(draw.normal(3, 5), upstream=draw.normal(3, 5))
+    for name in weights:
+        grad = outcome.grads.get(name)
+        cause = f"Is self.{name.split('.')[0]} called, and its result used?"
+        expect.that(grad is not None and bool(grad.abs().sum() > 0), f"no gradient reaches {name}", cause)
+
+
+@pytest.mark.points(1)
+def test_swiglu_runs_in_bf16(student):
+    draw, _, ffn = drawn_swiglu(student, 25)
+    x = draw.normal(3, 5)
+    fine = ffn(x)
+    coarse = ffn.bfloat16()(x.bfloat16())
+    expect.tensor(coarse, x.shape, "the output of a bf16 SwiGLU", torch.bfloat16)
+    cause = "Do input and weights keep one dtype through the whole FFN?"
+    expect.close(coarse, fine, 0.3, "the bf16 output is far from the fp32 one", cause)
+
+
+@pytest.mark.points(0)
+def test_swiglu_keeps_fp64(student):
+    draw, weights, ffn = drawn_swiglu(student, 26)
+    x = draw.normal(3, 5).double()
+    y = ffn.double()(x)
+    expect.tensor(y, x.shape, "the output of a fp64 SwiGLU", torch.float64)
+    doubled = swiglu(student, {**weights, "w_down.weight": 2 * weights["w_down.weight"]}).double()(x)
+    expect.close(doubled, 2 * y, 1e-9, "a fp64 SwiGLU lost precision", "Is there a cast to fp32 inside?")
+
+
+@pytest.mark.points(0)
+def test_swiglu_does_not_modify_its_input(student):
+    draw, _, ffn = drawn_swiglu(student, 27)
+    x = draw.normal(3, 5)
+    expect.identical(ffn.run(x).inputs[0], x, "the caller's tensor was changed", "Is there an operation in place?")
+
+
+@pytest.mark.points(0)
+def test_swiglu_accepts_any_rank(student):
+    draw, _, ffn = drawn_swiglu(student, 28)
+    x = draw.normal(2, 3, 1, 5)
+    whole = ffn(x)
+    expect.tensor(whole, x.shape)
+    for part, same in ((x[0], whole[0]), (x[0, 0], whole[0, 0]), (x[0, 0, 0], whole[0, 0, 0])):
+        y = ffn(part)
+        expect.tensor(y, part.shape, f"the output for an input of shape {tuple(part.shape)}")
+        cause = "Does the code count axes from the end (-1), and name no rank?"
+        expect.close(y, same, 1e-4, f"an input of shape {tuple(part.shape)} gives another result", cause)
+
+
+@pytest.mark.points(0)
+def test_swiglu_follows_its_device(student):
+    _, _, ffn = drawn_swiglu(student, 29)
+    ffn.to_meta()
+    expect.stays_on_meta(lambda: ffn(torch.empty(2, 5, device="meta")), (2, 5))
+
+
+@pytest.mark.points(1)
+def test_swiglu_matches_stored_answers(student):
+    answer = stored("modules")
+    weights = {name: answer[f"swiglu.{name}"] for name in swiglu_shapes(1, 1)}
+    cause = "Which of the tests above is red? All green: is w_down applied last, to the product?"
+    y = swiglu(student, weights)(answer["swiglu.x"])
+    expect.close(y, answer["swiglu.y"], 1e-3, "SwiGLU's output differs from the stored answer", cause)
