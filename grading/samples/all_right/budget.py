@@ -19,7 +19,7 @@ from nanolm.config import ModelConfig
 #          cfg.qk_norm adds two gains of H a layer. The 2019 parts (cfg.norm "layernorm",
 #          cfg.ffn "gelu", cfg.positions "learned", cfg.bias) are a bonus, and so is a sandwich.
 # Time     20 minutes, difficulty 2 of 5; our solution: 15 lines
-# Check    pytest tests/test_budget.py -k parameter
+# Check    pytest tests/test_budget.py
 def count_parameters(cfg: ModelConfig) -> int:
     """The number of parameters of the language model that `cfg` describes, as an int.
 
@@ -58,7 +58,7 @@ def count_parameters(cfg: ModelConfig) -> int:
 # Decided  K heads, not N: that is the point of GQA. Windows don't matter: this is the growth per
 #          token while the context is shorter than every window.
 # Time     5 minutes, difficulty 1 of 5; our solution: 1 line
-# Check    pytest tests/test_budget.py -k kv_cache
+# Check    pytest tests/test_budget.py -k budget_cache
 def kv_cache_bytes_per_token(cfg: ModelConfig, bytes_per_element: int = 2) -> int:
     """Bytes of key/value cache per token and sequence, as an int; 2 bytes are bf16 or fp16.
 

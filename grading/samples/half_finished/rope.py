@@ -19,7 +19,7 @@ import torch
 # Formula  theta^(-2i/H), i = 0 .. H/2 - 1
 # Decided  the fastest pair comes first: it turns by 1, the last one nearly stands.
 # Time     10 minutes, difficulty 1 of 5; our solution: 2 lines
-# Check    pytest tests/test_rope.py -k frequencies
+# Check    pytest tests/test_rope.py -k rope_frequencies
 def rope_frequencies(H: int, theta: float = 10_000.0) -> torch.Tensor:
     """(H/2,) frequencies theta^(-2i/H), fastest first, fp32 or better.
 
@@ -37,7 +37,7 @@ def rope_frequencies(H: int, theta: float = 10_000.0) -> torch.Tensor:
 #          angles are at least fp32 (bf16 can't tell position 257 from 256). The result lies on the
 #          positions' device.
 # Time     10 minutes, difficulty 2 of 5; our solution: 3 lines
-# Check    pytest tests/test_rope.py -k cos_sin
+# Check    pytest tests/test_rope.py -k rope_cos_sin
 def rope_cos_sin(positions: torch.Tensor, frequencies: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and sin, each (..., T, H/2), of positions (..., T) times frequencies (H/2,).
 
