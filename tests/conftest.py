@@ -12,6 +12,7 @@ import draw
 import expect
 import parts
 import pytest
+import torch
 from nanolm import impl
 from nanolm.subject import ContractError, NotStarted, StudentError, Subject
 
@@ -21,11 +22,13 @@ STUDENT_PROBLEMS = (expect.Mistake, StudentError, ContractError, impl.Implementa
 def pytest_addoption(parser):
     group = parser.getgroup("nanolm")
     group.addoption("--report", metavar="PATH", help="write every test's state and message to this JSON file")
+    group.addoption("--threads", type=int, default=1, help="torch's threads; the tensors are tiny, so 1 is fastest")
     group.addoption("--draw-seed", type=int, default=0, help="shift every random input of the tests")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "points(n): the marks that this test gives")
+    torch.set_num_threads(config.getoption("--threads"))
     draw.BASE_SEED = config.getoption("--draw-seed")
     try:
         config.implementation = impl.load()
