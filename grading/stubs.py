@@ -35,12 +35,12 @@ CHECKS = {
     "Block.forward": "tests/test_block.py",
     "count_parameters": "tests/test_budget.py",
     "kv_cache_bytes_per_token": "tests/test_budget.py -k budget_cache",
-    "causal_lm_loss": "tests/test_objectives.py -k causal_lm_loss",
-    "z_loss": "tests/test_objectives.py -k z_loss",
-    "masked_lm_corruption": "tests/test_objectives.py -k masked_lm",
-    "prefix_lm_mask": "tests/test_objectives.py -k prefix_lm",
-    "prefix_lm_targets": "tests/test_objectives.py -k prefix_lm",
-    "span_corruption": "tests/test_objectives.py -k span_corruption",
+    "causal_lm_loss": "tests/test_objectives.py -k objectives_loss",
+    "z_loss": "tests/test_objectives.py -k zloss",
+    "masked_lm_corruption": "tests/test_objectives.py -k objectives_masked",
+    "prefix_lm_mask": "tests/test_objectives.py -k prefix",
+    "prefix_lm_targets": "tests/test_objectives.py -k prefix_targets",
+    "span_corruption": "tests/test_objectives.py -k spans",
 }
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 # Decided  the shift happens in here. A target equal to ignore_index does not count; where none
 #          counts the loss is 0. At least fp32, whatever the logits are.
 # Time     15 minutes, difficulty 2 of 5; our solution: 6 lines
-# Check    pytest tests/test_objectives.py -k causal_lm_loss
+# Check    pytest tests/test_objectives.py -k objectives_loss
 def causal_lm_loss(logits: Tensor, tokens: Tensor, ignore_index: int = -100) -> Tensor:
     """Mean next-token cross entropy, a scalar of at least fp32.
 
@@ -37,7 +37,7 @@ def causal_lm_loss(logits: Tensor, tokens: Tensor, ignore_index: int = -100) -> 
 # Formula  coefficient * mean of (log Z)^2, log Z = logsumexp(z)
 # Decided  mask True = the position counts; where none counts the loss is 0. At least fp32.
 # Time     10 minutes, difficulty 1 of 5; our solution: 3 lines
-# Check    pytest tests/test_objectives.py -k z_loss
+# Check    pytest tests/test_objectives.py -k zloss
 def z_loss(logits: Tensor, coefficient: float = 1e-4, mask: Tensor | None = None) -> Tensor:
     """coefficient * (log Z)^2, averaged over the positions that count, a scalar of at least fp32.
 
@@ -57,7 +57,7 @@ def z_loss(logits: Tensor, coefficient: float = 1e-4, mask: Tensor | None = None
 #          random_tokens, from there the token itself
 # Decided  noise is uniform in [0, 1) and given. Targets are ignore_index where not picked; no shift.
 # Time     15 minutes, difficulty 2 of 5; our solution: 4 lines
-# Check    pytest tests/test_objectives.py -k masked_lm
+# Check    pytest tests/test_objectives.py -k objectives_masked
 def masked_lm_corruption(
     tokens: Tensor, noise: Tensor, random_tokens: Tensor, mask_token: int, rate: float = 0.15, ignore_index: int = -100
 ) -> tuple[Tensor, Tensor]:
@@ -82,7 +82,7 @@ def masked_lm_corruption(
 #                             x x x .
 #                             x x x x
 # Time     5 minutes, difficulty 1 of 5; our solution: 2 lines
-# Check    pytest tests/test_objectives.py -k prefix_lm
+# Check    pytest tests/test_objectives.py -k prefix
 def prefix_lm_mask(T: int, prefix: int, device=None) -> Tensor:
     """(T, T) bool mask of a prefix LM, True where a query may attend.
 
@@ -99,7 +99,7 @@ def prefix_lm_mask(T: int, prefix: int, device=None) -> Tensor:
 # Formula  ignore_index for the first `prefix` entries, then the tokens
 # Decided  not shifted: causal_lm_loss shifts.
 # Time     5 minutes, difficulty 1 of 5; our solution: 3 lines
-# Check    pytest tests/test_objectives.py -k prefix_lm
+# Check    pytest tests/test_objectives.py -k prefix_targets
 def prefix_lm_targets(tokens: Tensor, prefix: int, ignore_index: int = -100) -> Tensor:
     """Targets (B, T) of a prefix LM for causal_lm_loss; T - prefix of them count. tokens stay as they are.
 
@@ -116,7 +116,7 @@ def prefix_lm_targets(tokens: Tensor, prefix: int, ignore_index: int = -100) -> 
 # Decided  spans are sorted and don't touch. The answer names each sentinel before its span and ends
 #          with the last sentinel.
 # Time     15 minutes, difficulty 2 of 5; our solution: 8 lines
-# Check    pytest tests/test_objectives.py -k span_corruption
+# Check    pytest tests/test_objectives.py -k spans
 def span_corruption(tokens: Tensor, spans: list[tuple[int, int]], sentinels: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs and targets of span corruption, two vectors of tokens.
 
