@@ -92,7 +92,19 @@ def logits(seed):
     return tensors
 
 
-FILES = (modules, rope, attention, block, logits)
+def depth(seed):
+    draw, tensors = Draw(seed + 6), {}
+    for name, change in (("qknorm", {"qk_norm": True}), ("softcap", {"attn_softcap": 2.0}), ("window", {"windows": 3})):
+        cfg = preset("tiny").but(**change)
+        weights, x = draw.weights(attention_shapes(cfg)), draw.normal(2, 7, cfg.D)
+        cos, sin = turn(torch.arange(7), cfg.H, cfg.rope_theta)
+        y = right(REFERENCE.GroupedQueryAttention(cfg), weights, x, cos, sin)
+        found = {"x": x, "cos": cos, "sin": sin, "y": y, **weights}
+        tensors |= {f"{name}.{key}": tensor for key, tensor in found.items()}
+    return tensors
+
+
+FILES = (modules, rope, attention, block, logits, depth)
 
 
 def write(folder=FOLDER, seed=0):

@@ -58,14 +58,17 @@ class Subject:
 
     def __init__(self, implementation):
         self.implementation = implementation
+        self.asked = {}  # names of the exercises that were asked for, in order
 
     def __getattr__(self, name):
+        self.asked[name] = None
         if name in FUNCTIONS:
             return Function(self, name)
         return lambda *args, **kwargs: Part(self, lambda impl: getattr(impl, name)(*args, **kwargs))
 
     def LanguageModel(self, cfg):
         """The whole model of `cfg` around this implementation's parts."""
+        self.asked["LanguageModel"] = None
         return Part(self, lambda impl: LanguageModel(cfg, impl))
 
     def source(self, module):
@@ -181,7 +184,9 @@ class Part:
         held = {name: tensor.shape for name, tensor in self.subject.guard(self._module.state_dict).items()}
         for name, tensor in tensors.items():
             if name in held and held[name] != tensor.shape:
-                raise ContractError(f"{name} has shape {tuple(held[name])}, but the contract says {tuple(tensor.shape)}.")
+                raise ContractError(
+                    f"{name} has shape {tuple(held[name])}, but the contract says {tuple(tensor.shape)}."
+                )
         clones = {name: tensor.clone() for name, tensor in tensors.items()}
         result = self.subject.guard(lambda: self._module.load_state_dict(clones, strict=False))
         if result.unexpected_keys:

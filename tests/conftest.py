@@ -13,10 +13,9 @@ import expect
 import parts
 import pytest
 import torch
+from judge import PROBLEMS, Judge
 from nanolm import impl
-from nanolm.subject import ContractError, NotStarted, StudentError, Subject
-
-STUDENT_PROBLEMS = (expect.Mistake, StudentError, ContractError, impl.ImplementationError)
+from nanolm.subject import NotStarted, StudentError, Subject
 
 
 def pytest_addoption(parser):
@@ -28,13 +27,14 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "points(n): the marks that this test gives")
+    config.addinivalue_line("markers", "needs(part): this test also asks all of another part")
     torch.set_num_threads(config.getoption("--threads"))
     draw.BASE_SEED = config.getoption("--draw-seed")
     try:
         config.implementation = impl.load()
     except impl.ImplementationError as error:
         raise pytest.UsageError(str(error)) from None
-    config.soundness = Soundness(config.implementation)
+    config.judge = Judge(config.implementation)
     config.states = {}
 
 
@@ -61,58 +61,21 @@ def pytest_collection_modifyitems(config, items):
         item.part = parts.part_of_test(item.originalname)
 
 
-class Soundness:
-    """Whether a part's own tests pass: from the tests that ran, else by running them when asked."""
-
-    def __init__(self, implementation):
-        self.implementation = implementation
-        self.seen = {}  # part -> False as soon as one of its tests is not passed
-
-    def note(self, part, passed):
-        self.seen[part] = self.seen.get(part, True) and passed
-
-    def first_unsound(self, part):
-        """The first part, of those that `part` is made of, whose own tests are not all green."""
-        for needed in parts.MADE_OF.get(part, ()):
-            if needed not in self.seen:
-                self.note(needed, self._passes(needed))
-            if not self.seen[needed]:
-                return needed
-        return None
-
-    def _passes(self, part):
-        for file in parts.FILES:
-            module = pytest.importorskip(Path(file).stem)
-            for name, test in vars(module).items():
-                if name.startswith("test_") and parts.part_of_test(name) == part:
-                    try:
-                        test(Subject(self.implementation))
-                    except (*STUDENT_PROBLEMS, NotStarted):
-                        return False
-        return True
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    report = yield
-    if not hasattr(item, "part") or call.when != "call" or report.skipped:
-        return report
-    soundness = item.config.soundness
+    if (
+        not hasattr(item, "part")
+        or call.when != "call"
+        or (call.excinfo and call.excinfo.errisinstance(pytest.skip.Exception))
+    ):
+        return (yield)
     error = call.excinfo.value if call.excinfo else None
-    state, message, details = "passed", "", {}
-    if isinstance(error, NotStarted):
-        missing = parts.part_of_exercise(error.name)
-        state = "not started" if missing in (item.part, "objectives") else "waiting"
-        message = str(error) if state == "not started" else f"waiting for {missing}: {error.name} is not started"
-    elif isinstance(error, STUDENT_PROBLEMS):
-        unsound = soundness.first_unsound(item.part)
-        state = "waiting" if unsound else "failed"
-        details = _details(error)
-        message = f"waiting for {unsound}: its own tests come first" if unsound else details["symptom"]
-        report.longrepr = _failure_text(item, details)
-    elif error is not None:
-        state, message = "failed", f"the test itself broke: {type(error).__name__}: {error}"
-    soundness.note(item.part, state == "passed")
+    state, message = item.config.judge.state(item.function, item.funcargs["student"].asked, error)
+    details = _details(error) if isinstance(error, PROBLEMS) else {}
+    if details or isinstance(error, NotStarted):
+        text = _failure_text(item, details)
+        item.repr_failure = lambda excinfo: text  # instead of a traceback, which is slow to make and helps nobody
+    report = yield
     report.nanolm_state, report.nanolm_message = state, message
     item.config.states[item.nodeid] = {
         "id": item.nodeid,
@@ -123,7 +86,9 @@ def pytest_runtest_makereport(item, call):
         "message": message,
         **details,
         "mistake": None,
+        "measured": [difference / tolerance for difference, tolerance in expect.MEASURED],
     }
+    expect.MEASURED.clear()
     return report
 
 
@@ -178,9 +143,10 @@ def _details(error):
 
 
 def _failure_text(item, details):
-    labels = {"symptom": "wrong", "expected": "expected", "got": "got", "cause": "ask"}
-    lines = [f"{label:>9}  {details[name]}" for name, label in labels.items() if name in details]
-    lines.append(f"{'next':>9}  python -m nanolm hint {item.originalname}")
+    labels = ("expected", "got", "cause")
+    lines = [details.get("symptom", "")]
+    lines += [f"{label:>12}  {details[label]}" for label in labels if label in details]
+    lines.append(f"{'next':>12}  python -m nanolm hint {item.originalname}")
     return "\n".join(lines)
 
 

@@ -205,6 +205,7 @@ def test_attention_query_heads_share_keys_in_neighbouring_groups(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_attention_turns_queries_and_keys_alike(student):
     draw, _, part = drawn_attention(student, 57)
     x = draw.normal(2, 6, 36)
@@ -216,6 +217,7 @@ def test_attention_turns_queries_and_keys_alike(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_attention_uses_positions(student):
     draw, _, part = drawn_attention(student, 58)
     x = draw.normal(2, 6, 36)
@@ -225,6 +227,7 @@ def test_attention_uses_positions(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_attention_leaves_values_alone(student):
     draw, _, part = drawn_attention(student, 59)
     x = draw.normal(2, 1, 36).expand(2, 6, 36)
@@ -246,6 +249,7 @@ def test_attention_rows_do_not_meet(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_attention_accepts_tables_by_row(student):
     draw, _, part = drawn_attention(student, 61)
     x, positions = draw.normal(2, 5, 36), torch.stack((torch.arange(5), 3 * torch.arange(5)))
@@ -282,7 +286,7 @@ def test_attention_survives_large_scores(student):
 @pytest.mark.points(1)
 def test_attention_every_weight_gets_a_gradient(student):
     draw, weights, part = drawn_attention(student, 64)
-    outcome = part.run(draw.normal(2, 5, 36), *turn(torch.arange(5)), upstream=draw.normal(2, 5, 36))
+    outcome = part.run(draw.normal(2, 5, 36), *no_turn(5, 8), upstream=draw.normal(2, 5, 36))
     for name in weights:
         grad = outcome.grads.get(name)
         cause = f"Is self.{name.split('.')[0]} used, without detach or .data?"
@@ -311,7 +315,7 @@ def test_attention_is_the_same_twice(student):
 @pytest.mark.points(0)
 def test_attention_does_not_modify_its_inputs(student):
     draw, _, part = drawn_attention(student, 67)
-    given = (draw.normal(2, 5, 36), *turn(torch.arange(5)))
+    given = (draw.normal(2, 5, 36), *no_turn(5, 8))
     for got, before in zip(part.run(*given).inputs, given, strict=True):
         expect.identical(got, before, "the caller's tensor was changed", "Is there an operation in place?")
 
@@ -319,7 +323,7 @@ def test_attention_does_not_modify_its_inputs(student):
 @pytest.mark.points(1)
 def test_attention_runs_in_bf16(student):
     draw, _, part = drawn_attention(student, 68)
-    x, tables = draw.normal(2, 5, 36), turn(torch.arange(5))
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
     fine = part(x, *tables)
     coarse = part.bfloat16()(x.bfloat16(), *tables)
     expect.tensor(coarse, x.shape, "the output of a bf16 attention", torch.bfloat16)
@@ -330,7 +334,7 @@ def test_attention_runs_in_bf16(student):
 @pytest.mark.points(0)
 def test_attention_runs_in_fp64(student):
     draw, _, part = drawn_attention(student, 69)
-    x, tables = draw.normal(2, 5, 36), turn(torch.arange(5))
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
     fine = part(x, *tables)
     finer = part.double()(x.double(), *tables)
     expect.tensor(finer, x.shape, "the output of a fp64 attention", torch.float64)
@@ -368,6 +372,7 @@ def test_attention_is_your_own(student):
 
 
 @pytest.mark.points(3)
+@pytest.mark.needs("rope")
 def test_attention_matches_stored_answers(student):
     answer = stored("attention")
     for name, heads in {"gqa": (6, 2), "mha": (4, 4), "mqa": (4, 1)}.items():

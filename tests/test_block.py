@@ -107,6 +107,7 @@ def test_block_uses_configured_eps(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_block_passes_positions_on(student):
     draw, _, block = drawn_block(student, 89)
     x, angles = draw.normal(2, 5, 36), torch.arange(5.0)[:, None] * torch.tensor([1.0, 0.7, 0.4, 0.2])
@@ -162,6 +163,7 @@ def test_block_follows_its_device(student):
 
 
 @pytest.mark.points(2)
+@pytest.mark.needs("rope")
 def test_block_matches_stored_answers(student):
     answer = stored("block")
     block = student.Block(tiny()).load({name: answer[name] for name in block_shapes(tiny())})

@@ -165,7 +165,9 @@ def test_budget_shares_of_llama3_8b(student):
     cfg = preset("llama3-8b")
     total, layer = student.count_parameters(cfg), 218_112_000
     per_layer = total - student.count_parameters(cfg.but(L=31))
-    expect.that(per_layer == layer, "a layer of Llama 3 8B is wrong", "Attention, MLP, two norms?", f"{layer:,}", per_layer)
+    expect.that(
+        per_layer == layer, "a layer of Llama 3 8B is wrong", "Attention, MLP, two norms?", f"{layer:,}", per_layer
+    )
     head = total - student.count_parameters(cfg.but(tie_embeddings=True))
     cause = "Is the head V * D?"
     expect.close(head / total, 0.0654, 1e-4, "the untied head is not 6.5% of Llama 3 8B", cause)

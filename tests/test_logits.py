@@ -20,6 +20,7 @@ def stored_model(student, name):
 
 
 @pytest.mark.points(2)
+@pytest.mark.needs("rope")
 def test_logits_match_stored_answers(student):
     answer, model = stored_model(student, "untied")
     logits = model(answer["untied.tokens"])
@@ -27,6 +28,7 @@ def test_logits_match_stored_answers(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_logits_match_stored_answers_when_tied(student):
     answer, model = stored_model(student, "tied")
     logits = model(answer["tied.tokens"])
@@ -34,6 +36,7 @@ def test_logits_match_stored_answers_when_tied(student):
 
 
 @pytest.mark.points(1)
+@pytest.mark.needs("rope")
 def test_logits_choose_the_stored_tokens(student):
     for name in ("untied", "tied"):
         answer, model = stored_model(student, name)
@@ -43,6 +46,7 @@ def test_logits_choose_the_stored_tokens(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_depend_on_relative_positions_only(student):
     answer, model = stored_model(student, "untied")
     tokens = answer["untied.tokens"]
@@ -52,6 +56,7 @@ def test_logits_depend_on_relative_positions_only(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_accept_positions_by_row(student):
     answer, model = stored_model(student, "untied")
     tokens = answer["untied.tokens"]
@@ -64,6 +69,7 @@ def test_logits_accept_positions_by_row(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_survive_bfloat16(student):
     answer, model = stored_model(student, "untied")
     tokens = answer["untied.tokens"]
@@ -75,6 +81,7 @@ def test_logits_survive_bfloat16(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_survive_double(student):
     answer, model = stored_model(student, "untied")
     logits = model.double()(answer["untied.tokens"])
@@ -83,6 +90,7 @@ def test_logits_survive_double(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_follow_their_device(student):
     model = student.LanguageModel(tiny()).to_meta()
     tokens = torch.zeros(2, 9, dtype=torch.long, device="meta")
@@ -90,6 +98,7 @@ def test_logits_follow_their_device(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_logits_survive_a_copy_and_a_step(student):
     answer, model = stored_model(student, "untied")
     tokens = answer["untied.tokens"]

@@ -265,6 +265,17 @@ def test_rmsnorm_follows_its_device(student):
 
 
 @pytest.mark.points(0)
+def test_rmsnorm_of_a_centred_row_is_layernorm(student):
+    x = torch.cat((torch.tensor([[3.0, 4.0]]).repeat(1, 3), Draw(16).normal(4, 6, mean=2.0)))  # (5, D)
+    y = rmsnorm(student, torch.ones(6), eps=1e-5)(x - x.mean(dim=-1, keepdim=True))
+    expect.tensor(y, x.shape)
+    cause = "Is the root mean square all that the norm divides by? LayerNorm is this norm after a projection."
+    layernorm = torch.nn.functional.layer_norm(x, (6,), eps=1e-5)  # [3, 4] becomes [-1, 1]
+    expect.close(y, layernorm, 1e-4, "RMSNorm of a centred row is not LayerNorm of the row", cause)
+    expect.close(y.norm(dim=-1), 6**0.5, 1e-3, "the result does not lie on the sphere of radius sqrt(D)", cause)
+
+
+@pytest.mark.points(0)
 def test_rmsnorm_is_your_own(student):
     rmsnorm(student, torch.ones(4))(torch.ones(4))
     ready_made = {"rms_norm", "RMSNorm"}

@@ -27,6 +27,7 @@ def turned(student, x, positions):
 
 def score(student, q, k, m, n):
     """The score of one query at position m and one key at position n, through all of rope.py."""
+
     def at(x, position):
         return student.apply_rope(x[None], *student.rope_cos_sin(torch.tensor([position]), STEPS))
 
@@ -93,9 +94,7 @@ def test_rope_cos_sin_uses_the_frequencies_it_is_given(student):
     frequencies = torch.tensor([0.75, 0.0625])  # none that a formula gives: scaled, as NTK or YaRN does
     positions = torch.tensor([4, 1, 8])
     cause = "Are the frequencies those of the argument? Long-context scaling comes in through them."
-    for got, right in zip(
-        student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True
-    ):
+    for got, right in zip(student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True):
         expect.close(got, right, 1e-5, "cos or sin with scaled frequencies is wrong", cause)
 
 
@@ -137,9 +136,7 @@ def test_rope_cos_sin_has_no_last_position(student):
 def test_rope_angles_are_fp32(student):
     positions, frequencies = torch.tensor([2000, 2001, 4095]), torch.tensor([0.37, 0.93])
     cause = "Are the angles in bf16 or fp16 somewhere? They need fp32; only the finished table may be rounded."
-    for got, right in zip(
-        student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True
-    ):
+    for got, right in zip(student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True):
         expect.close(got, right, 1e-2, "angles at position 2000 are off", cause)
 
 

@@ -1,0 +1,249 @@
+"""Questions to objectives.py: the losses, and what each objective asks of the same tokens (bonus).
+
+B batch, T query length, V vocabulary.
+"""
+
+import math
+
+import expect
+import pytest
+import torch
+from draw import Draw
+
+IGNORED = -100
+
+
+def sure_of(tokens, V, size=30.0):
+    """Logits (B, T, V) that put `size` on the token that really comes next, 0 elsewhere."""
+    logits = torch.zeros(*tokens.shape, V)
+    logits[:, :-1].scatter_(2, tokens[:, 1:, None], size)
+    return logits
+
+
+# causal_lm_loss ---------------------------------------------------------------------------------
+
+
+@pytest.mark.points(2)
+def test_objectives_loss_predicts_the_next_token(student):
+    tokens = torch.tensor([[3, 1, 4, 1, 5, 0, 2, 6]])
+    loss = student.causal_lm_loss(sure_of(tokens, 7), tokens)
+    cause = "Do the logits at t meet the token at t + 1, shifted once?"
+    expect.close(loss, 0.0, 1e-3, "a model that is sure of every next token has a loss", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_is_a_mean_in_nats(student):
+    tokens = Draw(161).tokens(2, 6, V=7)
+    loss = student.causal_lm_loss(torch.zeros(2, 6, 7), tokens)
+    cause = "Is it the mean over the T - 1 targets of each row of -log p?"
+    expect.close(loss, math.log(7), 1e-4, "equal logits do not cost log V", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_does_not_cross_rows(student):
+    tokens = torch.tensor([[3, 1, 4, 1], [5, 2, 6, 5]])
+    loss = student.causal_lm_loss(sure_of(tokens, 7), tokens)
+    cause = "Is each row shifted by itself, before the rows are joined?"
+    expect.close(loss, 0.0, 1e-3, "the end of one row is asked for the start of the next", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_ignores_masked_targets(student):
+    draw = Draw(162)
+    tokens, logits = draw.tokens(2, 6, V=7), draw.normal(2, 6, 7, std=3.0)
+    tokens[1, 2:] = IGNORED
+    short = student.causal_lm_loss(logits[1:, :2], tokens[1:, :2])
+    first = student.causal_lm_loss(logits[:1], tokens[:1])
+    cause = "Is the sum divided by the number of targets that count (5 and 1 here), not by all of them?"
+    got = student.causal_lm_loss(logits, tokens)
+    expect.close(got, (5 * first + short) / 6, 1e-4, "ignored targets change the mean", cause)
+    swapped = student.causal_lm_loss(logits[:1], torch.where(tokens[:1] == tokens[0, 3], -1, tokens[:1]), -1)
+    expect.finite(swapped, "the loss with ignore_index = -1", "Is the argument ignore_index used?")
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_without_targets_is_zero(student):
+    loss = student.causal_lm_loss(torch.zeros(1, 4, 7), torch.full((1, 4), IGNORED))
+    expect.close(loss, 0.0, 1e-6, "a text with no target at all has a loss", "What is 0 divided by 0?")
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_is_stable_for_large_logits(student):
+    logits = torch.zeros(1, 2, 3)
+    logits[0, 0, 1] = 200.0
+    loss = student.causal_lm_loss(logits, torch.tensor([[2, 0]]))
+    cause = "Is log_softmax (or logsumexp) used, and not the log of a softmax, which is 0 here?"
+    expect.close(loss, 200.0, 1e-2, "a target 200 below the best logit has another cost", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_loss_is_fp32(student):
+    draw = Draw(163)
+    logits, tokens = draw.normal(2, 40, 50, std=3.0).bfloat16(), draw.tokens(2, 40, V=50)
+    loss = student.causal_lm_loss(logits, tokens)
+    expect.tensor(loss, (), "the loss of bf16 logits", torch.float32)
+    fine = student.causal_lm_loss(logits.float(), tokens)
+    expect.close(loss, fine, 1e-4, "bf16 logits give another loss", "Are the logits cast to fp32 before anything else?")
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_has_a_gradient_and_leaves_its_inputs(student):
+    draw = Draw(164)
+    logits, tokens = draw.normal(2, 5, 7), draw.tokens(2, 5, V=7)
+    outcome = student.causal_lm_loss.run(logits, tokens, upstream=torch.tensor(1.0))
+    expect.that(outcome.grad is not None, "no gradient reaches the logits", "Is there a detach or an .item()?")
+    last = float(outcome.grad[:, -1].abs().max())
+    cause = "Nothing follows the last token: does its row of logits stay out?"
+    expect.close(last, 0.0, 1e-7, "the logits at the last position get a gradient", cause)
+    for got, given in zip(outcome.inputs, (logits, tokens), strict=True):
+        expect.identical(got, given, "the caller's tensor was changed", "Is there an operation in place?")
+
+
+# z_loss -----------------------------------------------------------------------------------------
+
+
+def of_log_z(values):
+    """Logits (1, len(values), 2) whose log Z are these."""
+    return torch.tensor(values)[None, :, None] - math.log(2) + torch.zeros(1, len(values), 2)
+
+
+@pytest.mark.points(2)
+def test_objectives_zloss_values(student):
+    cause = "Is it the mean of (log Z)^2, log Z = logsumexp of the logits themselves: square first, mean then?"
+    expect.close(
+        student.z_loss(of_log_z([2.0, -2.0]), 1.0), 4.0, 1e-3, "the z-loss of log Z = 2 and -2 is wrong", cause
+    )
+    expect.close(student.z_loss(of_log_z([0.0]), 1.0), 0.0, 1e-4, "the z-loss of Z = 1 is not 0", cause)
+    expect.close(student.z_loss(of_log_z([3.0, 1.0]), 1.0), 5.0, 1e-3, "the z-loss of log Z = 3 and 1 is wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_zloss_uses_its_coefficient(student):
+    z = of_log_z([10.0])
+    cause = "Is the coefficient used as it comes, 0 too, with 1e-4 where none is given?"
+    for got, expected in ((student.z_loss(z, 0.5), 50.0), (student.z_loss(z, 0.0), 0.0), (student.z_loss(z), 0.01)):
+        expect.close(got, expected, 1e-4, "the coefficient does not have its effect", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_zloss_counts_masked_positions_only(student):
+    mask = torch.tensor([[True, False, True]])
+    got = student.z_loss(of_log_z([1.0, 9.0, 3.0]), 1.0, mask)
+    cause = "Is the mean taken over the positions where mask is True?"
+    expect.close(got, 5.0, 1e-3, "positions that don't count change the z-loss", cause)
+    nothing = student.z_loss(of_log_z([1.0, 2.0]), 1.0, torch.zeros(1, 2, dtype=torch.bool))
+    expect.close(nothing, 0.0, 1e-6, "where no position counts the z-loss is not 0", "What is 0 divided by 0?")
+
+
+@pytest.mark.points(1)
+def test_objectives_zloss_is_stable_and_fp32(student):
+    got = student.z_loss(of_log_z([200.0]), 1.0)
+    expect.close(got, 40_000.0, 1.0, "the z-loss at log Z = 200 is wrong", "Does exp overflow? torch has logsumexp.")
+    logits = Draw(165).normal(2, 40, 50, std=3.0).bfloat16()
+    coarse, fine = student.z_loss(logits, 1.0), student.z_loss(logits.float(), 1.0)
+    expect.tensor(coarse, (), "the z-loss of bf16 logits", torch.float32)
+    expect.close(coarse, fine, 1e-3, "bf16 logits give another z-loss", "Are the logits cast to fp32 first?")
+
+
+@pytest.mark.points(0)
+def test_objectives_zloss_pulls_log_z_to_zero(student):
+    outcome = student.z_loss.run(of_log_z([3.0]), 1.0, upstream=torch.tensor(1.0))
+    expect.that(outcome.grad is not None, "no gradient reaches the logits", "Is there a detach or an .item()?")
+    cause = "Does the gradient flow through log Z: 2 log Z times the softmax?"
+    expect.close(outcome.grad, 3.0, 1e-3, "the gradient at log Z = 3 is wrong", cause)
+
+
+# Masked LM --------------------------------------------------------------------------------------
+
+
+def corrupted(student, noise, tokens=None, **options):
+    noise = torch.tensor([noise])
+    tokens = torch.arange(10, 10 + noise.shape[1])[None] if tokens is None else tokens
+    return student.masked_lm_corruption(tokens, noise, tokens + 100, 9, **options)
+
+
+@pytest.mark.points(2)
+def test_objectives_masked_shows_masks_random_tokens_and_the_token(student):
+    inputs, targets = corrupted(student, [0.0, 0.119, 0.121, 0.134, 0.136, 0.149, 0.151, 0.9])
+    cause = "Of the picked 15%, do 80% show the mask token, 10% a random token, 10% themselves?"
+    expect.same(inputs[0].tolist(), [9, 9, 112, 113, 14, 15, 16, 17], "the inputs are wrong", cause)
+    cause = "Are targets asked for where noise < rate, also where the token is shown as it is?"
+    expected = [10, 11, 12, 13, 14, 15, IGNORED, IGNORED]
+    expect.same(targets[0].tolist(), expected, "the targets are wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_masked_uses_its_rate(student):
+    inputs, targets = corrupted(student, [0.0, 0.39, 0.41, 0.44, 0.46, 0.49, 0.51], rate=0.5, ignore_index=-7)
+    cause = "Do all three shares follow the argument rate, and targets ignore_index?"
+    expect.same(inputs[0].tolist(), [9, 9, 112, 113, 14, 15, 16], "the inputs at rate 0.5 are wrong", cause)
+    expect.same(targets[0].tolist(), [10, 11, 12, 13, 14, 15, -7], "the targets at rate 0.5 are wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_masked_gives_77_signals_of_512(student):
+    tokens = Draw(166).tokens(1, 512, V=61)
+    noise = torch.linspace(0, 1, 513)[:512]
+    outcome = student.masked_lm_corruption.run(tokens, noise[None], tokens, 60)
+    signals = int((outcome.output[1] != IGNORED).sum())
+    cause = "15% of 512 is 77; a causal LM gets 511 from the same tokens, 6.6 times as many."
+    expect.same(signals, 77, "masked LM gives another number of signals", cause)
+    expect.close(511 / signals, 1 / 0.15, 0.05, "the ratio to causal LM is not about 6.67", cause)
+    expect.identical(outcome.inputs[0], tokens, "the caller's tokens were changed", "Do you write into tokens?")
+
+
+# Prefix LM --------------------------------------------------------------------------------------
+
+
+@pytest.mark.points(1)
+def test_objectives_prefix_mask_opens_the_prefix(student):
+    mask = student.prefix_lm_mask(5, 2)
+    expect.tensor(mask, (5, 5), "prefix_lm_mask(5, 2)", torch.bool)
+    got = " / ".join("".join("x" if seen else "." for seen in row) for row in mask.tolist())
+    cause = "Does every token see the whole prefix, and beyond it only itself and what came before?"
+    expect.same(got, "xx... / xx... / xxx.. / xxxx. / xxxxx", "the mask is wrong (x = may attend)", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_prefix_of_zero_is_causal(student):
+    got, causal = student.prefix_lm_mask(4, 0), torch.ones(4, 4, dtype=torch.bool).tril()
+    expect.tensor(got, (4, 4), "prefix_lm_mask(4, 0)", torch.bool)
+    expect.same(got.tolist(), causal.tolist(), "a prefix of 0 is not the causal mask", "Is it key < prefix?")
+    expect.stays_on_meta(lambda: student.prefix_lm_mask(4, 2, device="meta"), (4, 4))
+
+
+@pytest.mark.points(1)
+def test_objectives_prefix_targets_leave_the_prefix_out(student):
+    tokens = torch.arange(10, 18).view(2, 4)
+    outcome = student.prefix_lm_targets.run(tokens, 3)
+    cause = "Are the first `prefix` entries ignored and the others kept, without a shift?"
+    expected = [[IGNORED, IGNORED, IGNORED, 13], [IGNORED, IGNORED, IGNORED, 17]]
+    expect.same(outcome.output.tolist(), expected, "the targets are wrong", cause)
+    expect.identical(outcome.inputs[0], tokens, "the caller's tokens were changed", "Do you write into tokens?")
+    other = student.prefix_lm_targets(tokens, 1, -7)[0].tolist()
+    expect.same(other, [-7, 11, 12, 13], "the targets with another ignore_index are wrong", cause)
+
+
+# Span corruption --------------------------------------------------------------------------------
+
+
+@pytest.mark.points(2)
+def test_objectives_spans_become_sentinels(student):
+    tokens, sentinels = torch.arange(10, 20), torch.tensor([99, 98, 97])
+    inputs, targets = student.span_corruption(tokens, [(1, 2), (6, 3)], sentinels)
+    cause = "Does each span leave one sentinel, in order, and everything else stay?"
+    expect.same(inputs.tolist(), [10, 99, 13, 14, 15, 98, 19], "the inputs are wrong", cause)
+    cause = "Does the answer name each sentinel before its span and end with the last one?"
+    expect.same(targets.tolist(), [99, 11, 12, 98, 16, 17, 18, 97], "the targets are wrong", cause)
+
+
+@pytest.mark.points(1)
+def test_objectives_spans_at_the_edges(student):
+    tokens, sentinels = torch.arange(10, 15), torch.tensor([99, 98, 97])
+    cause = "Does it work where a span begins the text or ends it, and where there is none?"
+    inputs, targets = student.span_corruption(tokens, [(0, 1), (3, 2)], sentinels)
+    expect.same(inputs.tolist(), [99, 11, 12, 98], "the inputs with spans at both ends are wrong", cause)
+    expect.same(targets.tolist(), [99, 10, 98, 13, 14, 97], "the targets with spans at both ends are wrong", cause)
+    inputs, targets = student.span_corruption(tokens, [], sentinels[:1])
+    expect.same(inputs.tolist(), tokens.tolist(), "without spans the inputs change", cause)
+    expect.same(targets.tolist(), [99], "without spans the targets are not the last sentinel", cause)
