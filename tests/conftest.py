@@ -8,11 +8,12 @@ asks is still a stub) or waiting (a part that this one is made of is not done or
 import json
 from pathlib import Path
 
+import pytest
+import torch
+
 import draw
 import expect
 import parts
-import pytest
-import torch
 from judge import PROBLEMS, Judge
 from nanolm import impl
 from nanolm.subject import NotStarted, StudentError, Subject

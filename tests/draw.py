@@ -4,6 +4,7 @@ A `Draw` is one test's own source of numbers. `BASE_SEED` shifts all of them: th
 """
 
 import torch
+
 from nanolm.config import preset
 
 BASE_SEED = 0

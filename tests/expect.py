@@ -5,6 +5,7 @@ tolerance in `MEASURED`, so that the course team can prove the tolerances.
 """
 
 import torch
+
 from nanolm.subject import StudentError
 
 MEASURED = []  # (largest difference, tolerance) of each `close` of the test that runs

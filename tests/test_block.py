@@ -4,9 +4,10 @@ B batch, T query length, D width. Zero output projections make a branch silent, 
 branch can be asked alone.
 """
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw, block_shapes, no_turn, tiny
 from stored import stored
 

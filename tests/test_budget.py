@@ -3,8 +3,9 @@
 L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, H head size.
 """
 
-import expect
 import pytest
+
+import expect
 from draw import tiny
 from nanolm.config import preset
 
@@ -133,7 +134,7 @@ def test_budget_cache_bytes_per_token(student):
     expect.that(got == 524_288, "Llama 2 7B's cache per token is wrong", cause, "524,288", got)
 
 
-@pytest.mark.points(1)
+@pytest.mark.points(2)
 def test_budget_cache_uses_the_head_size(student):
     got = student.kv_cache_bytes_per_token(tiny())  # L = 2, K = 2, H = 8, while D / N = 6
     cause = "Is it K * H numbers a layer? D and N do not come into it."

@@ -6,9 +6,10 @@ L layers. A part that the code does not look at yet counts as not started, not a
 
 import math
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw, attention_shapes, model_shapes, no_turn, tiny
 from nanolm.config import ModelConfig, preset
 from nanolm.subject import NotStarted

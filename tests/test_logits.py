@@ -4,9 +4,10 @@ B batch, T query length, V vocabulary. The stored answers stand for Hugging Face
 which the course team has checked them.
 """
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw, model_shapes, tiny
 from stored import stored
 
@@ -19,7 +20,7 @@ def stored_model(student, name):
     return answer, model
 
 
-@pytest.mark.points(2)
+@pytest.mark.points(3)
 @pytest.mark.needs("rope")
 def test_logits_match_stored_answers(student):
     answer, model = stored_model(student, "untied")

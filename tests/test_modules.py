@@ -5,9 +5,10 @@ B batch, T query length, D width, F FFN width. From basic to subtle: the first r
 
 import ast
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw, swiglu_shapes
 from stored import stored
 
@@ -19,7 +20,7 @@ def rmsnorm(student, gain, eps=1e-5):
 # RMSNorm ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.points(1)
+@pytest.mark.points(0)
 def test_rmsnorm_returns_the_shape_of_its_input(student):
     D = 5
     x = Draw(1).normal(2, 3, D)

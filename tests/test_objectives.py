@@ -5,9 +5,10 @@ B batch, T query length, V vocabulary.
 
 import math
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw
 
 IGNORED = -100

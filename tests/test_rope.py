@@ -6,9 +6,10 @@ follow each other by 1 where that would hide a mistake.
 
 import math
 
-import expect
 import pytest
 import torch
+
+import expect
 from draw import Draw
 from stored import stored
 
@@ -67,7 +68,7 @@ def test_rope_frequencies_use_the_configured_theta(student):
 # rope_cos_sin -----------------------------------------------------------------------------------
 
 
-@pytest.mark.points(1)
+@pytest.mark.points(0)
 def test_rope_cos_sin_is_a_pair_of_tables(student):
     got = student.rope_cos_sin(torch.tensor([3, 7, 0, 9, 2]), STEPS)
     expect.that(
@@ -167,7 +168,7 @@ def test_rope_cos_sin_does_not_modify_its_inputs(student):
 # apply_rope -------------------------------------------------------------------------------------
 
 
-@pytest.mark.points(1)
+@pytest.mark.points(0)
 def test_rope_returns_the_shape_of_its_input(student):
     x = Draw(31).normal(2, 3, 5, 8)
     expect.tensor(turned(student, x, torch.tensor([3, 7, 0, 9, 2])), x.shape, "apply_rope's output")
