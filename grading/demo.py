@@ -69,9 +69,8 @@ def mistakes(tests):
         red = [test for test in _of(tests, (part,)) if test["outcome"] == "failed"]
         if red:
             found = {test["mistake"]: None for test in red if test["mistake"]} or {test["name"]: None for test in red}
-            yield f"  {part:<10}{red[0]['message']}"
-            for name in found:
-                yield f"  {'':<10}- {name}"
+            yield f"  {part:<12}{red[0]['message']}"
+            yield from (f"  {'':<12}- {name}" for name in found)
 
 
 def _of(tests, parts):
