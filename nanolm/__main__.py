@@ -4,9 +4,9 @@ import argparse
 import io
 import sys
 
-from nanolm import generate
+from nanolm import generate, hint
 
-COMMANDS = {"generate": generate}
+COMMANDS = {"generate": generate, "hint": hint}
 
 
 def main(argv=None):

@@ -59,6 +59,7 @@ class Subject:
     def __init__(self, implementation):
         self.implementation = implementation
         self.asked = {}  # names of the exercises that were asked for, in order
+        self.transcript = []  # every answer that was given: an Outcome, a dict of names, or an exception
 
     def __getattr__(self, name):
         self.asked[name] = None
@@ -77,6 +78,18 @@ class Subject:
 
     def guard(self, work):
         """Run student code: a stub is NotStarted, any other exception a StudentError with its place."""
+        try:
+            return self._guard(work)
+        except Exception as error:
+            self.noted(error)
+            raise
+
+    def noted(self, answer):
+        """Keep an answer in the transcript, and hand it on."""
+        self.transcript.append(answer)
+        return answer
+
+    def _guard(self, work):
         try:
             return work()
         except (ImplementationError, ContractError):
@@ -131,7 +144,7 @@ class Function:
 
     def run(self, *args, upstream=None, **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument."""
-        return self.subject.guard(lambda: self._run(args, kwargs, upstream))
+        return self.subject.noted(self.subject.guard(lambda: self._run(args, kwargs, upstream)))
 
     def _run(self, args, kwargs, upstream):
         function = getattr(self.subject.implementation, self.name)
@@ -157,7 +170,7 @@ class Part:
 
     def run(self, *args, upstream=None):
         """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
-        return self.subject.guard(lambda: self._run(args, upstream))
+        return self.subject.noted(self.subject.guard(lambda: self._run(args, upstream)))
 
     def step(self, *args, upstream, rate=0.1):
         """One training step by plain gradient descent, in training mode; the Outcome from before the update."""
@@ -173,7 +186,7 @@ class Part:
     def cached(self, *args, chunks, window=None):
         """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
         attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
-        return self.subject.guard(lambda: self._cached(args, chunks, window))
+        return self.subject.noted(self.subject.guard(lambda: self._cached(args, chunks, window)))
 
     def greedy(self, tokens, count):
         """`count` new tokens after tokens (T,), by a language model."""
@@ -181,25 +194,16 @@ class Part:
 
     def load(self, tensors):
         """Load weights by their contract names; a missing name or other shape is a ContractError."""
-        held = {name: tensor.shape for name, tensor in self.subject.guard(self._module.state_dict).items()}
-        for name, tensor in tensors.items():
-            if name in held and held[name] != tensor.shape:
-                raise ContractError(
-                    f"{name} has shape {tuple(held[name])}, but the contract says {tuple(tensor.shape)}."
-                )
-        clones = {name: tensor.clone() for name, tensor in tensors.items()}
-        result = self.subject.guard(lambda: self._module.load_state_dict(clones, strict=False))
-        if result.unexpected_keys:
-            raise ContractError(f"there is no {result.unexpected_keys[0]}: __init__ was given; is it as it was?")
+        self.subject.guard(lambda: self._load(tensors))
         return self
 
     def state(self):
         """The state dict, as clones."""
-        return {name: tensor.detach().clone() for name, tensor in self._module.state_dict().items()}
+        return self.subject.noted({name: _plain(tensor) for name, tensor in self._module.state_dict().items()})
 
     def shapes(self):
         """Name -> shape of every parameter."""
-        return {name: tuple(parameter.shape) for name, parameter in self._module.named_parameters()}
+        return self.subject.noted({name: tuple(p.shape) for name, p in self._module.named_parameters()})
 
     def bfloat16(self):
         self.subject.guard(self._module.bfloat16)
@@ -221,6 +225,18 @@ class Part:
     def copy(self):
         """A deep copy."""
         return Part(self.subject, module=self.subject.guard(lambda: copy.deepcopy(self._module)))
+
+    def _load(self, tensors):
+        held = {name: tensor.shape for name, tensor in self._module.state_dict().items()}
+        for name, tensor in tensors.items():
+            if name in held and held[name] != tensor.shape:
+                raise ContractError(
+                    f"{name} has shape {tuple(held[name])}, but the contract says {tuple(tensor.shape)}."
+                )
+        clones = {name: tensor.clone() for name, tensor in tensors.items()}
+        result = self._module.load_state_dict(clones, strict=False)
+        if result.unexpected_keys:
+            raise ContractError(f"there is no {result.unexpected_keys[0]}: __init__ was given; is it as it was?")
 
     def _run(self, args, upstream):
         leaf, sent = _send(args, upstream is not None)

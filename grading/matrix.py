@@ -1,0 +1,278 @@
+"""The kill matrix: every mistake and every right program against every test.
+
+    python -m grading.matrix [--write-fingerprints] [--out FOLDER]
+
+It fails where a named test lets its mistake through, where a test of another part goes red, where a
+right program is rejected, where a test rejects nothing, or where a tolerance is nearer than ten
+times to a mistake or to the noise of right programs (exceptions: grading/margins.toml).
+"""
+
+import argparse
+import csv
+import random
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grading.patches import REFERENCE, ROOT, OverlapError, load_metadata, load_mistakes, load_variants, materialise
+from grading.runs import RunError, reports
+
+sys.path.insert(0, str(ROOT / "tests"))
+import naming  # noqa: E402
+import parts  # noqa: E402
+
+MARGIN = 10
+PAIRS = 120  # pairs of mistakes in one program
+MARGINS = ROOT / "grading" / "margins.toml"
+OUT = ROOT / "build" / "matrix"
+
+
+@dataclass
+class Matrix:
+    """What the runs said: per mistake and variant, the tests that are not passed."""
+
+    tests: dict = field(default_factory=dict)  # test -> part
+    red: dict = field(default_factory=dict)  # mistake -> {test: its entry in the report}
+    rejected: dict = field(default_factory=dict)  # (variant, threads) -> tests that are not passed
+    noise: dict = field(default_factory=dict)  # test -> largest difference / tolerance of right programs
+    named: dict = field(default_factory=dict)  # mistake -> first id that naming gives
+    pairs: dict = field(default_factory=dict)  # (mistake, mistake) -> ids that naming gives
+    problems: list = field(default_factory=list)
+
+
+def run(matrix, room, jobs):
+    """Run everything and fill the matrix."""
+    variants, mistakes = load_variants(), load_mistakes()
+    for threads in (1, 2):
+        folders = {(name, threads): program(room, variant) for name, variant in variants.items()}
+        folders[("reference", threads)] = REFERENCE
+        for key, tests in progress(f"variants, {threads} threads", folders, [f"--threads={threads}"], jobs):
+            note_variant(matrix, key, tests, variants)
+    folders = {name: program(room, mistake) for name, mistake in mistakes.items()}
+    for name, tests in progress("mistakes", folders, [], jobs):
+        matrix.red[name] = {test["name"]: test for test in tests if test["outcome"] == "failed"}
+    return mistakes, variants
+
+
+def program(room, *changes):
+    """The folder of the reference with these changes made."""
+    folder = room / "+".join(change.id for change in changes)
+    materialise(REFERENCE, changes, folder)
+    return folder
+
+
+def progress(what, folders, arguments, jobs):
+    start = time.monotonic()
+    for count, item in enumerate(reports(folders, arguments, jobs), 1):
+        print(f"\r{what}: {count} of {len(folders)}", end="", file=sys.stderr, flush=True)
+        yield item
+    print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+def note_variant(matrix, key, tests, variants):
+    core_only = key[0] in variants and variants[key[0]].only == "core"
+    asked = [test for test in tests if not core_only or test["part"] in parts.CORE]
+    matrix.rejected[key] = [test["name"] for test in asked if test["outcome"] != "passed"]
+    for test in asked:
+        matrix.tests[test["name"]] = test["part"]
+        worst = max([matrix.noise.get(test["name"], 0.0), *test["measured"]])
+        matrix.noise[test["name"]] = worst
+
+
+def judge(matrix, mistakes, metadata, exceptions):
+    """Note every way in which the matrix is not what it promises."""
+    say = matrix.problems.append
+    for (name, threads), red in matrix.rejected.items():
+        if red:
+            say(f"the right program {name} is rejected ({threads} threads) by {', '.join(red)}")
+    for name, mistake in mistakes.items():
+        test = metadata[name]["test"]
+        if test not in matrix.tests:
+            say(f"{name} names {test}, and there is no such test")
+        elif test not in matrix.red[name]:
+            say(f"{test} lets {name} through; red: {', '.join(matrix.red[name]) or 'none'}")
+        for other, entry in matrix.red[name].items():
+            if entry["part"] != mistake.part:
+                say(f"{name} of {mistake.part} turns {other} of {entry['part']} red")
+    killers = {test for red in matrix.red.values() for test in red}
+    for test in matrix.tests:
+        if test not in killers:
+            say(f"{test} rejects no mistake")
+    used = set()
+    for test, (noise, nearest, mistake) in margins(matrix, metadata).items():
+        for kind, margin, detail in (("noise", 1 / noise if noise else None, ""), ("mistake", nearest, mistake)):
+            if margin is not None and margin < MARGIN:
+                if (test, kind) in exceptions:
+                    used.add((test, kind))
+                else:
+                    say(f"{test}: the margin to the {kind} {detail} is {margin:.1f}, under {MARGIN}".replace("  ", " "))
+    for test, kind in sorted(set(exceptions) - used):
+        say(f"margins.toml excuses {test} ({kind}), which needs no excuse")
+
+
+def margins(matrix, metadata):
+    """test -> noise of right programs over the tolerance; distance of its nearest own mistake over it, and which.
+
+    A mistake that a test sees by something else than a distance (a shape, a name, an exception) has no margin.
+    """
+    found = {}
+    for test in matrix.tests:
+        nearest = (None, "")
+        for mistake, red in matrix.red.items():
+            if metadata[mistake]["test"] == test and test in red:
+                measured = red[test]["measured"]
+                if measured and measured[-1] > 1 and (nearest[0] is None or measured[-1] < nearest[0]):
+                    nearest = (measured[-1], mistake)
+        found[test] = (matrix.noise.get(test, 0.0), *nearest)
+    return found
+
+
+def load_exceptions():
+    """(test, "noise" or "mistake") -> the reason why its margin may be under ten."""
+    entries = tomllib.loads(MARGINS.read_text(encoding="utf-8")).get("margin", [])
+    return {(entry["test"], entry["kind"]): entry["reason"] for entry in entries}
+
+
+def write_fingerprints(matrix):
+    """Store the answers of every mistake at the tests that it turns red."""
+    from safetensors.torch import save_file
+
+    tensors = {
+        f"{mistake}/{test}": naming.tensor_of(entry["fingerprint"])
+        for mistake, red in sorted(matrix.red.items())
+        for test, entry in sorted(red.items())
+    }
+    save_file(tensors, naming.FINGERPRINTS)
+
+
+def first_named(red):
+    """Ids that naming gives to a run's red tests, the surest of each part first."""
+    collected = naming.Naming()
+    for test, entry in red.items():
+        collected.note_fingerprint(test, naming.tensor_of(entry["fingerprint"]))
+    return [named.id for part in parts.PARTS for named in collected.named(part)]
+
+
+def same(metadata, a, b):
+    """Whether two ids stand for one behaviour."""
+    return metadata[a].get("same_as", a) == metadata[b].get("same_as", b)
+
+
+def name_all(matrix, mistakes, metadata, room, jobs):
+    """Name every mistake alone, and pairs of mistakes in one program."""
+    for name, red in matrix.red.items():
+        matrix.named[name] = (first_named(red) or [None])[0]
+    chosen, folders = random.Random(6), {}
+    ids = sorted(mistakes)
+    while len(folders) < PAIRS:
+        a, b = chosen.sample(ids, 2)
+        if chosen.random() < 0.5:  # half of them within one part, where one hides the other
+            b = chosen.choice([name for name in ids if mistakes[name].part == mistakes[a].part])
+        if a == b or (a, b) in folders:
+            continue
+        try:
+            folders[(a, b)] = program(room, mistakes[a], mistakes[b])
+        except OverlapError:
+            continue
+    for pair, tests in progress("pairs of mistakes", folders, [], jobs):
+        matrix.pairs[pair] = first_named({test["name"]: test for test in tests if test["outcome"] == "failed"})
+
+
+def accuracy(matrix, metadata):
+    """Share of mistakes whose first name is right, and of pairs of which at least one is named."""
+    alone = [name for name, found in matrix.named.items() if found is None or not same(metadata, name, found)]
+    pairs = [pair for pair, found in matrix.pairs.items() if not any(same(metadata, a, b) for a in pair for b in found)]
+    return alone, pairs
+
+
+def write_table(matrix, metadata, out):
+    """The matrix as CSV: a row for each mistake, with its named test and all red ones."""
+    with (out / "matrix.csv").open("w", encoding="utf-8", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(("mistake", "part", "named test", "caught", "first named as", "red tests"))
+        for name, red in sorted(matrix.red.items()):
+            test = metadata[name]["test"]
+            rows.writerow((name, metadata[name]["part"], test, test in red, matrix.named.get(name), " ".join(red)))
+
+
+def draw(matrix, metadata, out):
+    """The matrix as a picture: mistakes down, tests across, in the order of the week."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    order = {part: index for index, part in enumerate(parts.PARTS)}
+    mistakes = sorted(matrix.red, key=lambda name: (order[metadata[name]["part"]], metadata[name]["test"], name))
+    tests = sorted(matrix.tests, key=lambda name: order[matrix.tests[name]])
+    figure, axes = pyplot.subplots(figsize=(0.11 * len(tests) + 5, 0.13 * len(mistakes) + 3), dpi=110)
+    for row, name in enumerate(mistakes):
+        red = [tests.index(test) for test in matrix.red[name]]
+        axes.plot(red, [row] * len(red), "s", color="#9ecae1", markersize=4)
+        if metadata[name]["test"] in matrix.red[name]:
+            axes.plot([tests.index(metadata[name]["test"])], [row], "s", color="#d95f02", markersize=4)
+    axes.set_yticks(range(len(mistakes)), mistakes, fontsize=5)
+    axes.set_xticks(range(len(tests)), [test.removeprefix("test_") for test in tests], fontsize=5, rotation=90)
+    for axis, names, part_of in (("x", tests, matrix.tests.get), ("y", mistakes, lambda m: metadata[m]["part"])):
+        for index in range(1, len(names)):
+            if part_of(names[index]) != part_of(names[index - 1]):
+                line = axes.axvline if axis == "x" else axes.axhline
+                line(index - 0.5, color="#cccccc", linewidth=0.6)
+    axes.set_xlim(-1, len(tests))
+    axes.set_ylim(len(mistakes), -1)
+    axes.set_title("Which test turns red for which mistake (orange: the test that is named for it)")
+    figure.tight_layout()
+    figure.savefig(out / "matrix.png")
+    pyplot.close(figure)
+
+
+def main(argv=None):
+    """Run, judge, write, print; the exit code is 1 where something is not as promised."""
+    parser = argparse.ArgumentParser(prog="python -m grading.matrix", description=__doc__.splitlines()[0])
+    parser.add_argument("--write-fingerprints", action="store_true", help="store what the mistakes answer")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the table and the picture")
+    parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
+    args = parser.parse_args(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    matrix, metadata = Matrix(), load_metadata()
+    with tempfile.TemporaryDirectory() as room:
+        mistakes, variants = run(matrix, Path(room), args.jobs)
+        if args.write_fingerprints:
+            write_fingerprints(matrix)
+        name_all(matrix, mistakes, metadata, Path(room), args.jobs)
+    judge(matrix, mistakes, metadata, load_exceptions())
+    alone, pairs = accuracy(matrix, metadata)
+    write_table(matrix, metadata, args.out)
+    draw(matrix, metadata, args.out)
+    right_alone, right_pairs = 1 - len(alone) / len(matrix.named), 1 - len(pairs) / len(matrix.pairs)
+    if right_alone < 0.95:
+        matrix.problems.append(f"only {right_alone:.0%} of mistakes are named right; wrong: {', '.join(alone)}")
+    if right_pairs < 0.80:
+        matrix.problems.append(f"only {right_pairs:.0%} of pairs have one of the two named")
+    for problem in matrix.problems:
+        print(f"PROBLEM  {problem}")
+    print(*summary(matrix, metadata, variants, right_alone, right_pairs), sep="\n")
+    return 1 if matrix.problems else 0
+
+
+def summary(matrix, metadata, variants, right_alone, right_pairs):
+    """One line for each count."""
+    known = [value for value in margins(matrix, metadata).values() if value[1] is not None]
+    noisiest = max(matrix.noise.values())
+    caught = sum(metadata[name]["test"] in red for name, red in matrix.red.items())
+    yield f"mistakes: {len(matrix.red)}, of which {caught} are caught by their named test"
+    yield f"right programs: {len(variants) + 1}, each with 1 and 2 threads, {sum(map(bool, matrix.rejected.values()))} runs rejected"
+    yield f"tests: {len(matrix.tests)}"
+    yield f"margins: nearest mistake {min(value[1] for value in known):.0f} times the tolerance, tolerance {1 / noisiest:.0f} times the noise (exceptions: {len(load_exceptions())})"
+    yield f"naming: {right_alone:.1%} of mistakes by their own name first, {right_pairs:.1%} of {len(matrix.pairs)} pairs with one of the two"
+    yield f"problems: {len(matrix.problems)}"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except RunError as error:
+        sys.exit(str(error))

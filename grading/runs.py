@@ -1,0 +1,81 @@
+"""Run the week's tests on many implementations: forked from one process that has imported torch.
+
+A cold pytest spends two seconds on imports; a fork starts with them. One run a process, so that
+nothing is shared between implementations.
+"""
+
+import json
+import multiprocessing
+import os
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from grading.patches import ROOT
+
+
+class RunError(Exception):
+    """A run of the tests gave no report; the message is one sentence."""
+
+
+def report_of(folder, arguments=()):
+    """The report of the named tests on the implementation in `folder`, see tests/conftest.py. Forks nothing."""
+    import pytest
+
+    with tempfile.TemporaryDirectory() as room:
+        report, output = Path(room) / "report.json", Path(room) / "output.txt"
+        os.environ["NANOLM_IMPL"] = str(folder)
+        with output.open("w", encoding="utf-8") as stream:
+            os.dup2(stream.fileno(), 1)
+            os.dup2(stream.fileno(), 2)
+            code = pytest.main(["tests", "-q", "-p", "no:cacheprovider", f"--report={report}", *arguments])
+        if code not in (0, 1) or not report.is_file():
+            last = output.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
+            raise RunError(f"the tests did not run on {folder} (exit code {int(code)}): {last[-1]}")
+        return json.loads(report.read_text(encoding="utf-8"))["tests"]
+
+
+def reports(folders, arguments=(), jobs=2):
+    """Yield (key, tests) for each of {key: folder} as they are done; a run that gives no report is a RunError."""
+    _import_once()
+    os.chdir(ROOT)
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=None) as pool:
+        futures = {pool.submit(_in_a_fork, folder, tuple(arguments)): key for key, folder in folders.items()}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+def _in_a_fork(folder, arguments):
+    """report_of in a child of its own, so that the worker stays clean for the next folder."""
+    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_send, args=(sender, folder, arguments))
+    child.start()
+    sender.close()
+    try:
+        result = receiver.recv()
+    except EOFError:
+        result = RunError(f"the tests on {folder} ended without a report (exit code {child.exitcode})")
+    child.join()
+    if isinstance(result, RunError):
+        raise result
+    return result
+
+
+def _send(sender, folder, arguments):
+    try:
+        sender.send(report_of(folder, arguments))
+    except RunError as error:
+        sender.send(error)
+
+
+def _import_once():
+    """What every run needs, imported before the forks: nothing of the tests, and no parallel work."""
+    import pytest  # noqa: F401
+    import sympy  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
+
+    import nanolm.subject  # noqa: F401
