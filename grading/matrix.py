@@ -263,11 +263,15 @@ def summary(matrix, metadata, variants, right_alone, right_pairs):
     known = [value for value in margins(matrix, metadata).values() if value[1] is not None]
     noisiest = max(matrix.noise.values())
     caught = sum(metadata[name]["test"] in red for name, red in matrix.red.items())
+    rejected = sum(map(bool, matrix.rejected.values()))
+    nearest = min(value[1] for value in known)
     yield f"mistakes: {len(matrix.red)}, of which {caught} are caught by their named test"
-    yield f"right programs: {len(variants) + 1}, each with 1 and 2 threads, {sum(map(bool, matrix.rejected.values()))} runs rejected"
+    yield f"right programs: {len(variants) + 1}, each with 1 and 2 threads; {rejected} runs rejected"
     yield f"tests: {len(matrix.tests)}"
-    yield f"margins: nearest mistake {min(value[1] for value in known):.0f} times the tolerance, tolerance {1 / noisiest:.0f} times the noise (exceptions: {len(load_exceptions())})"
-    yield f"naming: {right_alone:.1%} of mistakes by their own name first, {right_pairs:.1%} of {len(matrix.pairs)} pairs with one of the two"
+    yield f"margins: the nearest mistake is {nearest:.0f} times the tolerance away, the tolerance {1 / noisiest:.0f} times"
+    yield f"    the noise of right programs; {len(load_exceptions())} exceptions, each with its reason"
+    yield f"naming: {right_alone:.1%} of mistakes by their own name first, at least one of the two in {right_pairs:.1%}"
+    yield f"    of {len(matrix.pairs)} pairs"
     yield f"problems: {len(matrix.problems)}"
 
 

@@ -10,10 +10,11 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-import parts
 import torch
-from nanolm.subject import Outcome
 from safetensors.torch import load_file
+
+import parts
+from nanolm.subject import Outcome
 
 FOLDER = Path(__file__).parent
 FINGERPRINTS = FOLDER / "fingerprints.safetensors"
