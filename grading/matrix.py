@@ -268,7 +268,7 @@ def summary(matrix, metadata, variants, right_alone, right_pairs):
     yield f"mistakes: {len(matrix.red)}, of which {caught} are caught by their named test"
     yield f"right programs: {len(variants) + 1}, each with 1 and 2 threads; {rejected} runs rejected"
     yield f"tests: {len(matrix.tests)}"
-    yield f"margins: the nearest mistake is {nearest:.0f} times the tolerance away, the tolerance {1 / noisiest:.0f} times"
+    yield f"margins: the nearest mistake is {nearest:.0f} tolerances away, a tolerance is {1 / noisiest:.0f} times"
     yield f"    the noise of right programs; {len(load_exceptions())} exceptions, each with its reason"
     yield f"naming: {right_alone:.1%} of mistakes by their own name first, at least one of the two in {right_pairs:.1%}"
     yield f"    of {len(matrix.pairs)} pairs"

@@ -1,0 +1,145 @@
+"""NANOLM_IMPL: what it names, and the one sentence where it names nothing that can be used."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from nanolm import impl
+from nanolm.impl import ROOT, ImplementationError, load
+
+REFERENCE = ROOT / "reference"
+
+
+def pytest_on(folder, *arguments):
+    """One run of the students' tests: exit code and everything that it printed."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(folder)}, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+    return run.returncode, (run.stdout + run.stderr).strip()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the reference in a folder, as a submission is."""
+    return shutil.copytree(REFERENCE, tmp_path / "submission")
+
+
+def test_unset_means_the_exercises(monkeypatch):
+    monkeypatch.delenv("NANOLM_IMPL", raising=False)
+    assert load().folder == ROOT / "exercises_en"
+    monkeypatch.setenv("NANOLM_IMPL", "")
+    assert load().folder == ROOT / "exercises_en"
+
+
+def test_a_folder_is_loaded_as_a_package(copy):
+    first, second = load(str(copy)), load(str(REFERENCE))
+    assert first.Block.__module__ != second.Block.__module__
+    assert first.check().Block is not second.check().Block
+    assert first.module("attention").RMSNorm is first.RMSNorm  # relative imports reach the siblings
+
+
+def test_a_package_elsewhere_on_the_path_is_found(copy, monkeypatch):
+    monkeypatch.syspath_prepend(copy.parent)
+    monkeypatch.chdir(copy.parent.parent)
+    assert load("submission").folder == copy
+
+
+@pytest.mark.parametrize("name", ["nonsense", "no.such.package", "json", "tests"])
+def test_an_unknown_value_says_what_to_set(name):
+    with pytest.raises(ImplementationError, match=f"NANOLM_IMPL is '{name}'.*set it to exercises_en"):
+        load(name)
+
+
+def test_pytest_prints_one_sentence_for_an_unknown_value():
+    code, printed = pytest_on("nonsense")
+    assert code == 4
+    assert printed.startswith("ERROR: NANOLM_IMPL is 'nonsense'") and printed.count("\n") == 0
+
+
+def test_pytest_prints_file_and_line_of_a_syntax_error(copy):
+    broken = copy / "rope.py"
+    broken.write_text(broken.read_text(encoding="utf-8") + "\ndef half(:\n", encoding="utf-8")
+    line = len(broken.read_text(encoding="utf-8").splitlines())
+    code, printed = pytest_on(copy)
+    assert code == 4
+    assert f"rope.py, line {line}:" in printed and printed.count("\n") == 0
+    assert pytest_on(copy, "tests/test_modules.py")[0] == 0  # modules.py does not need it
+
+
+def test_a_missing_file_is_named(copy):
+    (copy / "model.py").unlink()
+    with pytest.raises(ImplementationError, match=r"model\.py is missing: put the file back"):
+        load(str(copy)).check()
+
+
+def test_a_missing_name_is_named(copy):
+    file = copy / "budget.py"
+    file.write_text(file.read_text(encoding="utf-8").replace("def count_parameters", "def count"), encoding="utf-8")
+    with pytest.raises(ImplementationError, match=r"budget\.py has no count_parameters: put it back"):
+        load(str(copy)).check()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("import no_such_library", "line 1: importing the file fails with ModuleNotFoundError"),
+        ("raise SystemExit(3)", "line 1: importing the file fails with SystemExit: 3"),
+        ("1 / 0", "line 1: importing the file fails with ZeroDivisionError"),
+    ],
+)
+def test_an_import_that_fails_is_one_sentence(copy, line, says):
+    file = copy / "modules.py"
+    file.write_text(f"{line}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    with pytest.raises(ImplementationError, match=says):
+        load(str(copy)).check()
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"\xff\xfe# caf\xe9", "modules.py is not UTF-8 text"),
+        (b"x = 1\x00", "modules.py.*can't"),
+        (b"\xef\xbb\xbf" + (REFERENCE / "modules.py").read_bytes(), None),
+        ((REFERENCE / "modules.py").read_bytes().replace(b"\n", b"\r\n"), None),
+    ],
+)
+def test_encodings_and_line_ends(copy, data, says):
+    (copy / "modules.py").write_bytes(data)
+    if says is None:
+        load(str(copy)).check()
+    else:
+        with pytest.raises(ImplementationError, match=says):
+            load(str(copy)).check()
+
+
+def test_every_name_of_the_contract_is_in_the_reference():
+    reference = load(str(REFERENCE))
+    for module, names in impl.CONTRACT.items():
+        for name in names:
+            assert getattr(reference, name).__module__.endswith(f".{module}")
+
+
+def test_a_student_copy_needs_no_reference_and_no_grading(tmp_path):
+    for folder in ("nanolm", "tests", "exercises_en"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(REFERENCE, tmp_path / "solved")
+    environment = {**os.environ, "NANOLM_IMPL": "solved", "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    assert str(tmp_path / "solved") in run.stdout
+
+
+def test_no_student_file_names_reference_or_grading():
+    for folder in ("tests", "nanolm"):
+        for file in (ROOT / folder).glob("*.py"):
+            lines = file.read_text(encoding="utf-8").splitlines()
+            imports = [line for line in lines if line.strip().startswith(("import ", "from "))]
+            assert not [line for line in imports if "reference" in line or "grading" in line], file
