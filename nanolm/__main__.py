@@ -4,9 +4,9 @@ import argparse
 import io
 import sys
 
-from nanolm import generate, hint
+from nanolm import budget, generate, hint
 
-COMMANDS = {"generate": generate, "hint": hint}
+COMMANDS = {"generate": generate, "budget": budget, "hint": hint}
 
 
 def main(argv=None):

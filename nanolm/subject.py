@@ -7,7 +7,10 @@ its inputs is seen by the one test that looks, and by no other.
 """
 
 import copy
+import sys
 import traceback
+import types
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,6 +126,26 @@ class UninitialisedIsNaN(TorchFunctionMode):
         return result
 
 
+@contextmanager
+def _dynamo_kept_out(args):
+    """Spare a call on the meta device 0.7 s: its kernels import torch._dynamo only to be left uncompiled.
+
+    They ask it for one function, which may as well hand them back as they are. A program that has
+    imported torch._dynamo already (by torch.compile) keeps the real one.
+    """
+    on_meta = any(str(getattr(arg, "device", arg)) == "meta" for arg in args)
+    if not on_meta or "torch._dynamo" in sys.modules:
+        yield
+        return
+    stand_in = types.ModuleType("torch._dynamo")
+    stand_in.disable = lambda function, *args, **kwargs: function
+    sys.modules["torch._dynamo"] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules["torch._dynamo"]
+
+
 def _first_line(error):
     return str(error).strip().split("\n")[0]
 
@@ -149,7 +172,7 @@ class Function:
     def _run(self, args, kwargs, upstream):
         function = getattr(self.subject.implementation, self.name)
         leaf, sent = _send(args, upstream is not None)
-        with torch.set_grad_enabled(upstream is not None):
+        with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out((*args, *kwargs.values())):
             output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
         _backward(output, upstream)
         return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None)
@@ -241,7 +264,7 @@ class Part:
     def _run(self, args, upstream):
         leaf, sent = _send(args, upstream is not None)
         self._module.zero_grad(set_to_none=True)
-        with torch.set_grad_enabled(upstream is not None):
+        with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out(args):
             output = self._module(*sent)
         _backward(output, upstream)
         grads = {name: _clone(parameter.grad) for name, parameter in self._module.named_parameters()}
