@@ -49,10 +49,10 @@ def run(matrix, room, jobs):
     for threads in (1, 2):
         folders = {(name, threads): program(room, variant) for name, variant in variants.items()}
         folders[("reference", threads)] = REFERENCE
-        for key, tests in progress(f"variants, {threads} threads", folders, [f"--threads={threads}"], jobs):
+        for key, tests in progress(f"variants, {threads} threads", folders, jobs, threads):
             note_variant(matrix, key, tests, variants)
     folders = {name: program(room, mistake) for name, mistake in mistakes.items()}
-    for name, tests in progress("mistakes", folders, [], jobs):
+    for name, tests in progress("mistakes", folders, jobs):
         matrix.red[name] = {test["name"]: test for test in tests if test["outcome"] == "failed"}
     return mistakes, variants
 
@@ -64,11 +64,15 @@ def program(room, *changes):
     return folder
 
 
-def progress(what, folders, arguments, jobs):
+def progress(what, folders, jobs, threads=1):
+    """(key, tests) of every run, counted on the terminal; RunError at the first run without a report."""
     start = time.monotonic()
-    for count, item in enumerate(reports(folders, arguments, jobs), 1):
+    arguments = ("tests", f"--threads={threads}")
+    for count, (key, tests) in enumerate(reports(folders, lambda key: arguments, jobs), 1):
         print(f"\r{what}: {count} of {len(folders)}", end="", file=sys.stderr, flush=True)
-        yield item
+        if isinstance(tests, RunError):
+            raise tests
+        yield key, tests
     print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
@@ -177,7 +181,7 @@ def name_all(matrix, mistakes, metadata, room, jobs):
             folders[(a, b)] = program(room, mistakes[a], mistakes[b])
         except OverlapError:
             continue
-    for pair, tests in progress("pairs of mistakes", folders, [], jobs):
+    for pair, tests in progress("pairs of mistakes", folders, jobs):
         matrix.pairs[pair] = first_named({test["name"]: test for test in tests if test["outcome"] == "failed"})
 
 

@@ -8,17 +8,21 @@ import json
 import multiprocessing
 import os
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from grading.patches import ROOT
+
+FORK = multiprocessing.get_context("fork")
+
+DEADLINE = 300  # seconds for one run; it takes about one
 
 
 class RunError(Exception):
     """A run of the tests gave no report; the message is one sentence."""
 
 
-def report_of(folder, arguments=()):
+def report_of(folder, arguments):
     """The report of the named tests on the implementation in `folder`, see tests/conftest.py. Forks nothing."""
     import pytest
 
@@ -28,41 +32,42 @@ def report_of(folder, arguments=()):
         with output.open("w", encoding="utf-8") as stream:
             os.dup2(stream.fileno(), 1)
             os.dup2(stream.fileno(), 2)
-            code = pytest.main(["tests", "-q", "-p", "no:cacheprovider", f"--report={report}", *arguments])
+            code = pytest.main(["-q", "-p", "no:cacheprovider", f"--report={report}", *arguments])
         if code not in (0, 1) or not report.is_file():
             last = output.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
             raise RunError(f"the tests did not run on {folder} (exit code {int(code)}): {last[-1]}")
         return json.loads(report.read_text(encoding="utf-8"))["tests"]
 
 
-def reports(folders, arguments=(), jobs=2):
-    """Yield (key, tests) for each of {key: folder} as they are done; a run that gives no report is a RunError."""
+def reports(folders, arguments=lambda key: ("tests",), jobs=2):
+    """Yield (key, tests) for each of {key: folder} as they are done, with a RunError for a run without a report.
+
+    `arguments` gives pytest's for each key.
+    """
     _import_once()
     os.chdir(ROOT)
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=None) as pool:
-        futures = {pool.submit(_in_a_fork, folder, tuple(arguments)): key for key, folder in folders.items()}
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(_in_a_fork, folder, arguments(key)): key for key, folder in folders.items()}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
 
 def _in_a_fork(folder, arguments):
-    """report_of in a child of its own, so that the worker stays clean for the next folder."""
-    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_send, args=(sender, folder, arguments))
+    """The run in a child process of its own: its report, or a RunError."""
+    receiver, sender = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=_send_report, args=(sender, folder, arguments))
     child.start()
     sender.close()
     try:
-        result = receiver.recv()
+        result = receiver.recv() if receiver.poll(DEADLINE) else RunError(f"the tests on {folder} took too long")
     except EOFError:
-        result = RunError(f"the tests on {folder} ended without a report (exit code {child.exitcode})")
+        result = RunError(f"the tests on {folder} ended without a report")
+    child.kill()
     child.join()
-    if isinstance(result, RunError):
-        raise result
     return result
 
 
-def _send(sender, folder, arguments):
+def _send_report(sender, folder, arguments):
     try:
         sender.send(report_of(folder, arguments))
     except RunError as error:
