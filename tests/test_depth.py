@@ -84,10 +84,11 @@ def test_backward_matches_autograd(student):
     outcome = norm.run(x, upstream=upstream)
     cause = "Is the part along n the mean of g * n (over D), and is eps under the root here too?"
     expect.close(grad_x, outcome.grad, 1e-5, "the gradient of x differs from autograd's", cause)
+    expect.that("weight" in outcome.grads, "RMSNorm has no parameter `weight`", "Is __init__ as it was given?")
     cause = "Is it upstream * n, without the gain?"
-    expect.close(
-        grad_weight, outcome.grads["weight"], 1e-5, "the gradient of the weight differs from autograd's", cause
-    )
+    right = outcome.grads["weight"]
+    expect.that(right is not None, "autograd finds no gradient of RMSNorm's weight", "Do the rmsnorm tests pass?")
+    expect.close(grad_weight, right, 1e-5, "the gradient of the weight differs from autograd's", cause)
 
 
 # QK-norm ----------------------------------------------------------------------------------------
@@ -335,6 +336,8 @@ def test_window_belongs_to_its_layer(student):
     cause = "Does each layer ask cfg.window_of(layer) with its own number?"
     local, everywhere = (student.GroupedQueryAttention(cfg, layer).load(weights)(x, *no_turn(6, 8)) for layer in (0, 1))
     expect.close(everywhere, whole, 1e-4, "layer 1, which has no window, hides tokens", cause)
+    first = student.GroupedQueryAttention(cfg).load(weights)(x, *no_turn(6, 8))
+    expect.close(first, local, 1e-5, "without a number an attention is not layer 0", "Is the default layer 0, as given?")
     moves = float((local - whole).abs().max())
     expect.that(moves > 0.01, "layer 0, which has a window of 2, hides nothing", cause, "a change", f"{moves:.2g}")
 

@@ -429,6 +429,8 @@ def test_swiglu_keeps_fp64(student):
     expect.tensor(y, x.shape, "the output of a fp64 SwiGLU", torch.float64)
     doubled = swiglu(student, {**weights, "w_down.weight": 2 * weights["w_down.weight"]}).double()(x)
     expect.close(doubled, 2 * y, 1e-9, "a fp64 SwiGLU lost precision", "Is there a cast to fp32 inside?")
+    unit = swiglu(student, one_unit(1.0, 1.0)).double()(torch.ones(1, 1).double())
+    expect.close(unit, 0.7310585786300049, 1e-12, "silu(1) lost digits in fp64", "Is the gate cast to fp32?")
 
 
 @pytest.mark.points(0)

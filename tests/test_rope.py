@@ -54,6 +54,9 @@ def test_rope_frequencies_follow_the_formula(student):
     expect.tensor(got, (4,))
     cause = "Is it theta^(-2i/H) for i = 0, 1, ...: the first 1, each a tenth of the one before?"
     expect.close(got / expected, 1.0, 1e-4, "a frequency for H = 8, theta 10,000 is wrong by a factor", cause)
+    default = student.rope_frequencies(8)
+    cause = "Is the default of theta still 10,000, as it was given?"
+    expect.close(default / expected, 1.0, 1e-5, "without a theta the frequencies are not those of 10,000", cause)
 
 
 @pytest.mark.points(1)
@@ -106,6 +109,15 @@ def test_rope_cos_sin_second_call_uses_its_own_positions(student):
     cause = "Is a table kept from the first call, under a key that leaves the positions out?"
     for got, right in zip(student.rope_cos_sin(later, STEPS), cos_sin(later), strict=True):
         expect.close(got, right, 1e-5, "the second call gives the angles of the first", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_cos_sin_second_call_uses_its_own_frequencies(student):
+    positions = torch.arange(6)
+    student.rope_cos_sin(positions, STEPS)
+    cause = "Is a table kept from the first call, under a key that leaves the frequencies out?"
+    for got, right in zip(student.rope_cos_sin(positions, 3 * STEPS), cos_sin(positions, 3 * STEPS), strict=True):
+        expect.close(got, right, 1e-5, "the second call gives the angles of the first frequencies", cause)
 
 
 @pytest.mark.points(1)
