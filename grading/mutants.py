@@ -2,8 +2,7 @@
 
     python -m grading.mutants [FILE ...] [--every N]
 
-cosmic-ray makes the mutants; each is asked by the test files that ask its file, and what survives
-these by the whole week. A survivor must stand in grading/mutants.toml with the reason why it is
+cosmic-ray makes the mutants; each is asked by the test files that ask its file. A survivor must stand in grading/mutants.toml with the reason why it is
 the same program; anything else is a hole in the tests.
 """
 
@@ -58,30 +57,22 @@ def mutants_of(file):
 
 
 def survivors(mutants, room, jobs):
-    """The mutants that pass every test."""
-    left = asked(mutants, room, jobs, lambda mutant: [f"tests/{name}" for name in test_files(mutant.file)])
-    return asked(left, room, jobs, lambda mutant: ["tests"])
-
-
-def test_files(file):
-    """The test files that ask this file, its own first."""
-    module = Path(file).stem
-    own = [name for name, modules in parts.ASKS.items() if modules[-1] == module]
-    return own or [name for name, modules in parts.ASKS.items() if module in modules]
-
-
-def asked(mutants, room, jobs, paths):
-    """Those of the mutants on which all these tests pass. A mutant that can't be imported is caught too."""
+    """Those of the mutants on which every test passes. A mutant that can't be imported is caught too."""
     mutants, start = list(mutants), time.monotonic()
     folders = {number: written(mutant, room / str(number)) for number, mutant in enumerate(mutants)}
     left = []
-    runs = reports(folders, lambda number: ("-x", *paths(mutants[number])), jobs)
+    runs = reports(folders, lambda number: ("-x", *test_files(mutants[number].file)), jobs)
     for count, (number, tests) in enumerate(runs, 1):
         print(f"\rmutants: {count} of {len(mutants)}, {len(left)} alive", end="", file=sys.stderr, flush=True)
         if not isinstance(tests, RunError) and all(test["outcome"] == "passed" for test in tests):
             left.append(mutants[number])
     print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
     return left
+
+
+def test_files(file):
+    """The test files that ask this file; no other can tell a change in it."""
+    return [f"tests/{name}" for name, modules in parts.ASKS.items() if Path(file).stem in modules]
 
 
 def written(mutant, folder):
