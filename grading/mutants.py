@@ -2,8 +2,9 @@
 
     python -m grading.mutants [FILE ...] [--every N]
 
-cosmic-ray makes the mutants; each is asked by the test files that ask its file. A survivor must stand in grading/mutants.toml with the reason why it is
-the same program; anything else is a hole in the tests.
+cosmic-ray makes the mutants; each is asked by the test files that ask its file. A survivor must
+stand in grading/mutants.toml with the reason why it is the same program; anything else is a hole
+in the tests.
 """
 
 import argparse
