@@ -1,44 +1,24 @@
 """`python -m grading.demo`: check the sample submissions, show the table, let the right one write text."""
 
-import json
-import os
-import runpy
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from grading.stubs import ROOT
+from grading.marks import ROOT, WEEK, NoReport, marks, of_parts, report
 
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 PROMPT = "The capital of France is"
-WEEK = runpy.run_path(str(ROOT / "tests" / "parts.py"))  # the parts in their order, core and depth
 CELL = 22
 
 
-class DemoError(Exception):
-    """The demo can't go on; the message is one sentence."""
-
-
 def check(sample):
-    """The report of the named tests on one sample submission: a list of tests, see tests/conftest.py."""
-    folder = f"grading/samples/{sample}"
-    with tempfile.TemporaryDirectory() as room:
-        report = Path(room) / "report.json"
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "tests", "-q", "-p", "no:cacheprovider", "--report", str(report)],
-            cwd=ROOT, env={**os.environ, "NANOLM_IMPL": folder}, capture_output=True, text=True, encoding="utf-8",
-        )  # fmt: skip
-        if run.returncode not in (0, 1) or not report.is_file():  # 1: some tests are not passed
-            last = (run.stderr.strip() or run.stdout.strip() or "no output").splitlines()[-1]
-            raise DemoError(f"The tests did not run on {folder} (pytest's exit code {run.returncode}): {last}")
-        return json.loads(report.read_text(encoding="utf-8"))["tests"]
+    """The report of the named tests on one sample submission."""
+    return report(f"grading/samples/{sample}")
 
 
 def standing(tests):
     """Points and state of some tests, as in "14/20 3 wrong"."""
-    points = f"{_sum(t for t in tests if t['outcome'] == 'passed')}/{_sum(tests)}"
+    points = f"{marks(tests).earned}/{marks(tests).possible}"
     wrong = sum(test["outcome"] == "failed" for test in tests)
     outcomes = {test["outcome"] for test in tests}
     if wrong:
@@ -55,30 +35,22 @@ def table(reports):
     yield _row("part", reports)
     yield "-" * (12 + CELL * len(reports))
     for kind in ("CORE", "DEPTH"):
-        parts = [part for part in WEEK[kind] if any(_of(tests, (part,)) for tests in reports.values())]
+        parts = [part for part in WEEK[kind] if any(of_parts(tests, (part,)) for tests in reports.values())]
         for part in parts:
-            yield _row(part, (standing(_of(tests, (part,))) for tests in reports.values()))
+            yield _row(part, (standing(of_parts(tests, (part,))) for tests in reports.values()))
         title = "core" if kind == "CORE" else "bonus"
-        yield _row(f"= {title}", (standing(_of(tests, parts)).split()[0].rjust(7) for tests in reports.values()))
+        yield _row(f"= {title}", (standing(of_parts(tests, parts)).split()[0].rjust(7) for tests in reports.values()))
         yield ""
 
 
 def mistakes(tests):
     """One line a part with red tests: the mistakes by name, else the tests that found them."""
     for part in WEEK["PARTS"]:
-        red = [test for test in _of(tests, (part,)) if test["outcome"] == "failed"]
+        red = [test for test in of_parts(tests, (part,)) if test["outcome"] == "failed"]
         if red:
             found = {test["mistake"]: None for test in red if test["mistake"]} or {test["name"]: None for test in red}
             yield f"  {part:<12}{red[0]['message']}"
             yield from (f"  {'':<12}- {name}" for name in found)
-
-
-def _of(tests, parts):
-    return [test for test in tests if test["part"] in parts]
-
-
-def _sum(tests):
-    return sum(test["points"] for test in tests)
 
 
 def _row(title, cells):
@@ -105,6 +77,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except DemoError as error:
+    except NoReport as error:
         print()
         sys.exit(str(error))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading import demo
+from grading import demo, marks
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_all_right_passes_every_test(reports):
 
 
 def test_all_right_earns_the_core_100(reports):
-    assert sum(test["points"] for test in reports["all_right"] if test["part"] in demo.WEEK["CORE"]) == 100
+    assert sum(test["points"] for test in reports["all_right"] if test["part"] in marks.WEEK["CORE"]) == 100
 
 
 def test_five_mistakes_are_found_in_their_five_parts(reports):
@@ -100,7 +100,7 @@ def test_the_last_step_runs_the_right_samples_code(monkeypatch, capsys):
 
 
 def test_tests_that_can_not_run_are_one_sentence():
-    with pytest.raises(demo.DemoError) as caught:
+    with pytest.raises(marks.NoReport) as caught:
         demo.check("no_such_sample")
     assert "grading/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
 
