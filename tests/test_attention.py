@@ -297,12 +297,16 @@ def test_attention_every_weight_gets_a_gradient(student):
 
 @pytest.mark.points(0)
 def test_attention_trains_two_steps(student):
-    draw, _, part = drawn_attention(student, 65)
+    draw, weights, part = drawn_attention(student, 65)
     x, upstream = draw.normal(2, 5, 36), draw.normal(2, 5, 36)
     first, second = (part.step(x, *no_turn(5, 8), upstream=upstream, rate=0.01).output for _ in range(2))
     expect.tensor(second, x.shape)
     moves = float((first - second).abs().max())
     expect.that(moves > 1e-4, "a training step changes nothing", "Are the weights used that are trained?")
+    trained = {name: tensor for name, tensor in part.state().items() if name in weights}
+    expected = attention(student, tiny(), trained)(x, *no_turn(5, 8))
+    cause = "Is something kept from an earlier call that was made from the weights of that time?"
+    expect.close(part(x, *no_turn(5, 8)), expected, 1e-4, "after training the trained weights are not all used", cause)
 
 
 @pytest.mark.points(0)

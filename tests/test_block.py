@@ -101,10 +101,11 @@ def test_block_uses_each_norm_for_its_branch(student):
 @pytest.mark.points(0)
 def test_block_uses_configured_eps(student):
     x = Draw(87).normal(2, 5, 36, std=0.05)
-    outputs = [drawn_block(student, 88, cfg=tiny(norm_eps=eps))[2](x, *no_turn(5, 8)) for eps in (1e-6, 1.0)]
-    moves = float((outputs[0] - outputs[1]).abs().max())
-    cause = "Are both norms built with cfg.norm_eps, as __init__ was given?"
-    expect.that(moves > 0.1, "cfg.norm_eps has no effect", cause, "a change", f"{moves:.2g}")
+    for norm, silent in (("attn_norm", FFN_SILENT), ("ffn_norm", ATTENTION_SILENT)):
+        blocks = [drawn_block(student, 88, (silent,), tiny(norm_eps=eps))[2] for eps in (1e-6, 1.0)]
+        moves = float((blocks[0](x, *no_turn(5, 8)) - blocks[1](x, *no_turn(5, 8))).abs().max())
+        cause = "Are both norms built with cfg.norm_eps, as __init__ was given?"
+        expect.that(moves > 0.1, f"cfg.norm_eps has no effect on {norm}", cause, "a change", f"{moves:.2g}")
 
 
 @pytest.mark.points(1)
