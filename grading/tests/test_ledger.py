@@ -93,6 +93,11 @@ def test_parts_add_up_to_the_built_model(cfg):
     assert sizes.head == (0 if cfg.tie_embeddings else cfg.V * cfg.D)
 
 
+def test_a_model_of_one_layer_has_a_layer():
+    sizes = ledger.parameters(TINY.but(L=1), REFERENCE)
+    assert sizes.layer == sizes.layers == 9_000
+
+
 def test_nothing_is_put_into_memory():
     code = (
         "import resource, sys\n"

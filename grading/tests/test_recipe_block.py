@@ -10,7 +10,7 @@ from nanolm import impl
 from nanolm.cache import Cache, LayerCache
 from nanolm.config import preset
 from nanolm.model import LanguageModel
-from nanolm.recipe_block import GatedFFN, GeluFFN, make_block, make_ffn, make_norm
+from nanolm.recipe_block import GatedFFN, GeluFFN, RecipeBlock, make_block, make_ffn, make_norm
 
 REFERENCE = impl.load("reference")
 B, T = 2, 5
@@ -243,6 +243,32 @@ def test_every_mixture_runs_whole_and_in_chunks(position, norm, ffn, positions):
     assert (moved - whole).abs().max() > 0.1
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "layernorm"},
+        {"norm_position": "post"},
+        {"norm_position": "sandwich"},
+        {"ffn": "gelu"},
+        {"ffn": "geglu"},
+    ],
+)
+def test_only_the_modern_recipe_takes_the_implementations_own_block(changes):
+    assert type(make_block(TINY, 0, REFERENCE)) is REFERENCE.Block
+    assert type(make_block(TINY.but(**changes), 0, REFERENCE)) is RecipeBlock
+
+
+def test_each_layer_has_its_own_window():
+    cfg = SANDWICH.but(windows=(2, None))
+    local, everywhere = (make_block(cfg, layer, REFERENCE).double() for layer in (0, 1))
+    whole = block(SANDWICH)
+    for made in (local, everywhere):
+        made.load_state_dict(whole.state_dict())
+    assert torch.equal(run(everywhere, X), run(whole, X))
+    assert torch.allclose(run(local, X)[:, :2], run(whole, X)[:, :2])
+    assert (run(local, X) - run(whole, X))[:, 2:].abs().max() > 0.01
+
+
 def test_a_block_hands_the_cache_to_its_attention():
     made, cache = block(SANDWICH), LayerCache()
     whole = run(made, X)
@@ -266,6 +292,9 @@ def test_learned_positions_take_the_place_of_the_turn():
     model, tokens = LanguageModel(cfg, REFERENCE), torch.tensor([[3, 1, 4, 1]])
     assert model.positions.weight.shape == (cfg.T_max, cfg.D)
     with torch.no_grad():
+        model.positions.weight.normal_()
+        here, there = (model(tokens, positions=torch.arange(4) + first) for first in (0, 1))
+        assert (here - there).abs().max() > 1e-3
         model.positions.weight.zero_()
         flat = model(tokens, positions=torch.tensor([0, 1, 2, 3]))
         assert torch.equal(model(tokens, positions=torch.tensor([9, 2, 7, 5])), flat)
