@@ -32,11 +32,10 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs(part): this test also asks all of another part")
     torch.set_num_threads(config.getoption("--threads"))
     draw.BASE_SEED = config.getoption("--draw-seed")
-    try:
-        config.implementation = impl.load().check(_modules_asked(config.args))
-    except impl.ImplementationError as error:
-        raise pytest.UsageError(str(error)) from None
-    config.judge = Judge(config.implementation)
+    if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
+        config.implementation = _load(config.args)
+        config.new_subject = lambda: Subject(config.implementation)
+    config.judge = Judge(config.new_subject)
     config.naming = naming.Naming(known=draw.BASE_SEED == 0)  # other inputs have other fingerprints
     config.states = {}
 
@@ -48,7 +47,7 @@ def pytest_report_header(config):
 @pytest.fixture
 def student(request):
     """The implementation under test, to be asked (see nanolm/subject.py)."""
-    return Subject(request.config.implementation)
+    return request.config.new_subject()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -57,6 +56,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = mine + [item for item in items if item not in mine]
     for item in mine:
         item.part = parts.part_of_test(item.originalname)
+
+
+def _load(arguments):
+    try:
+        return impl.load().check(_modules_asked(arguments))
+    except impl.ImplementationError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _modules_asked(arguments):

@@ -6,7 +6,7 @@ from pathlib import Path
 import expect
 import parts
 from nanolm.impl import ImplementationError
-from nanolm.subject import ContractError, NotStarted, StudentError, Subject
+from nanolm.subject import ContractError, NotStarted, StudentError
 
 PROBLEMS = (expect.Mistake, StudentError, ContractError, ImplementationError)
 
@@ -16,10 +16,11 @@ class Judge:
 
     A red test whose ingredients are not right themselves waits for them. Their own tests have run
     before it in the order of the week; where they were left out of the run, they are run when asked.
+    `new_subject` makes the Subject that such a test asks.
     """
 
-    def __init__(self, implementation):
-        self.implementation = implementation
+    def __init__(self, new_subject):
+        self.new_subject = new_subject
         self.states = {}  # test name -> state
 
     def state(self, test, asked, error):
@@ -57,7 +58,7 @@ class Judge:
 
     def _state_of(self, name):
         if name not in self.states:
-            test, student = all_tests()[name], Subject(self.implementation)
+            test, student = all_tests()[name], self.new_subject()
             self.states[name] = "waiting"  # while it runs: parts are not made of each other in a ring
             try:
                 test(student)

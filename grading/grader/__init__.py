@@ -1,0 +1,11 @@
+"""The grader of two zones: tests and answers on one side, student code in a sandbox on the other.
+
+    inside/      all that the sandbox sees of the course besides nanolm/: wire, worker, zygote
+    sandbox.py   starts the zygote, in bubblewrap or without; a Worker is one process of student code
+    remote.py    the Subject that tests ask, answered by a worker
+    intake.py    which files of a submission are taken, and in what state
+    plugin.py    makes pytest run the week's tests on a remote Subject
+    session.py   one submission graded: its result as plain data
+    batch.py     many submissions side by side, one writer
+    results.py   result files, CSV, Gradescope
+"""

@@ -1,0 +1,178 @@
+"""Many submissions side by side: slots that grade, and this process, which alone writes.
+
+A slot is a process with a zygote of its own. It forks a fresh process for each submission, so that
+no run of the tests sees another's. All of them end when this process ends, however it ends.
+"""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from grading.grader.inside import confine
+from grading.grader.intake import Intake, take_in
+from grading.grader.results import key_of, versions
+from grading.grader.sandbox import Limits, Zygote
+from grading.grader.secret import fingerprint
+from grading.grader.session import Exam, failed_result, grade
+from grading.grader.states import GRADER_ERROR, PASSED, GraderError
+from grading.patches import REFERENCE
+
+FORK = multiprocessing.get_context("fork")
+SLACK = 180  # seconds that a submission may take besides its student code
+TRIES = 2
+
+
+class Batch:
+    """One run: what is asked (`exam`), where (`sandboxed`, `limits`), and under which secret."""
+
+    def __init__(self, exam, secret, sandboxed, limits=None):
+        self.exam, self.sandboxed, self.limits = exam, sandboxed, limits or Limits()
+        self.setting = {
+            **versions(), "secret": fingerprint(secret), "sandboxed": sandboxed, "tests": list(exam.arguments),
+            "limits": repr(self.limits),
+        }  # fmt: skip
+
+    def key(self, intake):
+        """Under which key this submission's result is kept."""
+        return key_of(intake, self.setting)
+
+    def results(self, intakes, jobs, started=lambda: None):
+        """Yield (intake, result) as submissions are done. GraderError where nothing can be graded at all."""
+        waiting = list(reversed(intakes))
+        slots = [_Slot(self, number) for number in range(min(jobs, len(waiting)))]
+        try:
+            busy = {}
+            for slot in slots:
+                busy[slot.channel] = slot
+                slot.give(waiting.pop())
+            started()
+            while busy:
+                for channel in wait(list(busy)):
+                    slot = busy[channel]
+                    intake, result = slot.take()
+                    yield intake, {**result, "key": self.key(intake), "sandboxed": self.sandboxed}
+                    if waiting:
+                        slot.give(waiting.pop())
+                    else:
+                        del busy[channel]
+        finally:
+            for slot in slots:
+                slot.close()
+
+    def prove(self):
+        """The reference must pass every test of this exam; GraderError says which it does not."""
+        [(_, result)] = self.results([Intake("reference", take_in(REFERENCE).texts)], jobs=1)
+        if result["state"] == GRADER_ERROR:
+            raise GraderError(result["error"])
+        red = [test["name"] for test in result["tests"] if test["state"] != PASSED]
+        if red:
+            raise GraderError(f"the reference itself does not pass {', '.join(red)}")
+
+
+class _Slot:
+    """A process that grades one submission at a time, as the writer sees it."""
+
+    def __init__(self, batch, number):
+        self.channel, theirs = FORK.Pipe()
+        self.intake = None
+        self._process = FORK.Process(target=_serve, args=(theirs, batch, number))
+        self._process.start()
+        theirs.close()
+
+    def give(self, intake):
+        self.intake = intake
+        self.channel.send(intake)
+
+    def take(self):
+        try:
+            return self.intake, self.channel.recv()
+        except (EOFError, OSError):
+            raise GraderError(f"the process that graded {self.intake.name} has died") from None
+
+    def close(self):
+        self.channel.close()
+        self._process.join(0.2 if self.intake is None else 10)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(channel, batch, number):
+    """The slot's process: grade what comes, until the writer closes the channel."""
+    confine.die_with_parent()
+    zygote = None
+    while True:
+        try:
+            intake = channel.recv()
+        except (EOFError, OSError):
+            break
+        result = None
+        for _ in range(TRIES):
+            try:
+                if zygote is None or not zygote.alive:
+                    zygote = Zygote(batch.sandboxed, batch.limits, number)
+                result = _grade_in_a_fork(intake, zygote, batch)
+                break
+            except GraderError as error:
+                result = failed_result(intake, str(error))
+                if zygote is not None:
+                    zygote.close()
+                    zygote = None
+        channel.send(result)
+    if zygote is not None:
+        zygote.close()
+
+
+def _grade_in_a_fork(intake, zygote, batch):
+    receiver, sender = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=_send_result, args=(sender, intake, zygote, batch))
+    child.start()
+    sender.close()
+    try:
+        if not receiver.poll(batch.limits.submission + SLACK):
+            raise GraderError("grading took too long")
+        result = receiver.recv()
+    except EOFError:
+        raise GraderError("the process that held the tests has died") from None
+    finally:
+        child.kill()
+        child.join()
+        receiver.close()
+    if isinstance(result, str):
+        raise GraderError(result)
+    return result
+
+
+def _send_result(sender, intake, zygote, batch):
+    confine.die_with_parent()
+    try:
+        sender.send(grade(intake, zygote, batch.exam))
+    except GraderError as error:
+        sender.send(str(error))
+    except Exception as error:  # a fault of ours, whatever it is: never a student's zero
+        sender.send(f"{type(error).__name__}: {error}")
+
+
+def prepare(seed, folder, arguments=("tests",)):
+    """An Exam under this seed; its stored answers are written into a private folder below `folder`."""
+    import torch
+
+    torch.set_num_threads(1)
+    from grading import golden
+
+    answers = Path(tempfile.mkdtemp(dir=folder))
+    golden.write(answers, seed)
+    return Exam(seed, answers, arguments)
+
+
+def import_once():
+    """What every forked process needs: imports alone, no parallel work."""
+    import pytest  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    os.chdir(Path(__file__).resolve().parents[2])

@@ -1,0 +1,86 @@
+"""`python -m grading doctor`: which defences are active on this machine, a line each, found out by trying them."""
+
+import os
+
+from grading.grader import sandbox
+from grading.grader.inside import wire
+from grading.grader.states import GraderError, WorkerLost
+
+HELP = "say which defences are active on this machine"
+
+# A submission that looks at its own surroundings and says what it sees.
+PROBE = '''
+import os, resource, socket
+def sees(path):
+    try:
+        os.listdir(path)
+        return True
+    except OSError:
+        return False
+def writes(path):
+    try:
+        with open(os.path.join(path, "probe"), "w"):
+            return True
+    except OSError:
+        return False
+def connects():
+    try:
+        socket.create_connection(("192.0.2.1", 9), 0.2)
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return True
+def rope_frequencies(course, tests):
+    return (os.getuid(), os.getppid(), connects(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
+            resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_NPROC)[0], sees("/proc/1"))
+'''
+
+
+def add_arguments(parser):
+    pass
+
+
+def run(args):
+    """Print the lines; 1 where there is no sandbox."""
+    if sandbox.bubblewrap() is None:
+        print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade, by two processes alone")
+        return 1
+    try:
+        print(*lines(sandboxed=True), sep="\n")
+    except (GraderError, WorkerLost) as error:
+        print(f"sandbox       MISSING  bubblewrap does not start here: {error}")
+        return 1
+    return 0
+
+
+def lines(sandboxed):
+    """One line for each defence, as a probe inside finds it."""
+    with sandbox.Zygote(sandboxed) as zygote:
+        worker = zygote.start({"rope.py": PROBE})
+        tensors = []
+        question = {"do": "function", "name": "rope_frequencies", "kwargs": wire.encode({}, tensors)}
+        question["args"] = wire.encode((str(sandbox.ROOT / "grading"), str(sandbox.ROOT / "tests")), tensors)
+        head, found = worker.ask(question, tensors, 10)
+        if "answer" not in head:
+            raise GraderError(f"the probe failed: {head['error']['message']}")
+        seen = wire.decode(head["answer"], found)["output"]
+        worker.close()
+        groups = sorted(zygote.group.folders)
+    uid, parent, network, course, tests, usr, shared, memory, processes, proc = seen
+    limits = zygote.limits
+    yield _line("own user", uid != os.getuid(), f"student code runs as uid {uid}")
+    yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
+    yield _line("no /proc", not proc, "nothing to read there")
+    yield _line("no network", not network, "its own network namespace, without an interface")
+    yield _line("course hidden", not course and not tests, "no grading/, reference/, tests/, no other submission")
+    yield _line("read-only", not usr and not shared, f"one private folder of {limits.room >> 20} MiB can be written")
+    yield _line("memory limit", 0 < memory <= limits.process["AS"], f"{memory >> 30} GiB a process (rlimit)")
+    yield _line("process limit", 0 < processes <= limits.process["NPROC"], f"{processes} for its user (rlimit)")
+    yield _line("memory cgroup", "memory" in groups or "unified" in groups, "a limit for all processes together")
+    yield _line("pids cgroup", "pids" in groups or "unified" in groups, "a limit for all processes together")
+    yield _line("time limit", True, f"{limits.call:g} s a call, {limits.part:g} a part, {limits.submission:g} in all")
+
+
+def _line(name, active, detail):
+    return f"{name:<14}{'active ' if active else 'MISSING'}  {detail}"

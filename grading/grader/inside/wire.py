@@ -1,0 +1,305 @@
+"""Frames between the zones: two lengths, a JSON header, safetensors bytes. Never a pickle.
+
+Values travel as JSON; a tensor is a number in it that points into the bytes. The reader trusts
+nothing: lengths are checked before anything is read, the header is strict JSON of limited depth,
+every value has one of the few forms below, and whatever else comes is a WireError.
+"""
+
+import json
+import numbers
+import re
+import select
+import struct
+import time
+from dataclasses import dataclass
+
+import torch
+from safetensors.torch import load as tensors_of_bytes
+from safetensors.torch import save as bytes_of_tensors
+
+from nanolm.config import ModelConfig
+
+LENGTHS = struct.Struct("!II")
+HEADER_LIMIT = 1 << 20
+BODY_LIMIT = 32 << 20
+DEPTH_LIMIT = 16
+ITEMS_LIMIT = 4_096  # values in one frame
+TEXT_LIMIT = 1_000
+RANK_LIMIT = 16
+AXIS_LIMIT = 1 << 31
+WHOLE_LIMIT = 1 << 256
+
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+    )
+}
+COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+
+class WireError(Exception):
+    """A frame that is not as agreed; the message says what is wrong with it."""
+
+
+class WireClosed(Exception):
+    """The other side has gone."""
+
+
+class WireTimeout(Exception):
+    """The other side did not answer in time."""
+
+
+def send(sock, head, tensors, deadline=None):
+    """Send one frame: a header of plain JSON and the tensors that it points to."""
+    header = json.dumps(head).encode("ascii")
+    body = bytes_of_tensors({str(index): tensor for index, tensor in enumerate(tensors)}) if tensors else b""
+    if len(header) > HEADER_LIMIT or len(body) > BODY_LIMIT:
+        raise WireError(f"a frame of {len(header) + len(body):,} bytes is too large")
+    view = memoryview(LENGTHS.pack(len(header), len(body)) + header + body)
+    try:
+        while view:
+            _wait(sock, deadline, write=True)
+            view = view[sock.send(view[: 1 << 16]) :]
+    except (BrokenPipeError, ConnectionError):
+        raise WireClosed() from None
+
+
+def receive(sock, deadline=None):
+    """One frame: (header, tensors). WireError, WireClosed or WireTimeout where there is none."""
+    header_length, body_length = LENGTHS.unpack(_exactly(sock, LENGTHS.size, deadline))
+    if header_length > HEADER_LIMIT or body_length > BODY_LIMIT:
+        raise WireError(f"a frame announces {header_length + body_length:,} bytes, which is too many")
+    head = _json(_exactly(sock, header_length, deadline))
+    return head, _tensors(_exactly(sock, body_length, deadline))
+
+
+def _exactly(sock, count, deadline):
+    chunks = []
+    while count:
+        _wait(sock, deadline)
+        try:
+            chunk = sock.recv(min(count, 1 << 20))
+        except ConnectionError:
+            raise WireClosed() from None
+        if not chunk:
+            raise WireClosed()
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
+
+
+def _wait(sock, deadline, write=False):
+    if deadline is None:
+        return
+    remaining = deadline - time.monotonic()
+    ready = remaining > 0 and any(select.select([] if write else [sock], [sock] if write else [], [], remaining))
+    if not ready:
+        raise WireTimeout()
+
+
+def _json(data):
+    def refuse(word):
+        raise WireError(f"the header holds {word}")
+
+    def no_doubles(pairs):
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise WireError("the header names a field twice")
+        return found
+
+    try:
+        return json.loads(data.decode("ascii"), parse_constant=refuse, object_pairs_hook=no_doubles)
+    except (ValueError, RecursionError):
+        raise WireError("the header is not JSON") from None
+
+
+def _tensors(data):
+    if not data:
+        return []
+    try:
+        found = tensors_of_bytes(data)
+    except Exception:  # of safetensors, whatever it raises: the bytes come from outside
+        raise WireError("the bytes are not safetensors") from None
+    if set(found) != {str(index) for index in range(len(found))} or len(found) > ITEMS_LIMIT:
+        raise WireError("the tensors are not numbered from 0")
+    tensors = [found[str(index)] for index in range(len(found))]
+    for tensor in tensors:
+        _check_shape(tensor.shape)
+        if tensor.dtype not in DTYPES.values():
+            raise WireError(f"a tensor has the dtype {tensor.dtype}")
+    return tensors
+
+
+def _check_shape(shape):
+    if len(shape) > RANK_LIMIT or any(not 0 <= axis <= AXIS_LIMIT for axis in shape):
+        raise WireError("a tensor has an impossible shape")
+
+
+# Values -----------------------------------------------------------------------------------------
+
+
+def encode(value, tensors):
+    """A value as JSON; its tensors are appended to the list. What is not data goes as its type's name."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return {"text": clean(value)}
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, tensors)
+    if isinstance(value, ModelConfig):
+        fields = {name: encode(getattr(value, name), tensors) for name in ModelConfig.__dataclass_fields__}
+        return {"config": fields}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [encode(item, tensors) for item in value]}
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {"dict": [[clean(name), encode(item, tensors)] for name, item in value.items()]}
+    return _encode_number(value) or {"object": clean(type(value).__name__)}
+
+
+def _encode_number(value):
+    """int and float, also those of numpy, by their type's name; None for what is no number."""
+    name = clean(type(value).__name__)
+    if isinstance(value, numbers.Integral) and abs(int(value)) < WHOLE_LIMIT:
+        return {"whole": str(int(value)), "type": name}
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        return {"real": float(value).hex(), "type": name}
+    return None
+
+
+def _encode_tensor(value, tensors):
+    value = value.detach()
+    if value.device.type == "meta":
+        return {"meta": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+    if value.dtype in COMPLEX:
+        return {"complex": encode(torch.view_as_real(value.resolve_conj()), tensors)}
+    if value.dtype not in DTYPES.values() or value.layout != torch.strided:
+        return {"object": clean(f"{value.dtype} {value.layout} tensor")}
+    tensors.append(value.as_subclass(torch.Tensor).cpu().clone(memory_format=torch.contiguous_format))
+    return {"tensor": len(tensors) - 1}
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Something that is no data: only its type's name crossed the line."""
+
+    name: str
+
+
+def decode(value, tensors):
+    """The value that some JSON stands for; WireError where it has none of the agreed forms."""
+    return _Decoder(tensors).value(value, 0)
+
+
+class _Decoder:
+    def __init__(self, tensors):
+        self.tensors = tensors
+        self.count = 0
+
+    def value(self, value, depth):
+        self.count += 1
+        if depth > DEPTH_LIMIT or self.count > ITEMS_LIMIT:
+            raise WireError("a value is nested too deeply or has too many parts")
+        if value is None or isinstance(value, bool):
+            return value
+        if not isinstance(value, dict) or not value:
+            raise WireError("a value has no known form")
+        kind, content = next(iter(value.items()))
+        form = getattr(self, f"_{kind}", None) if kind in _FORMS else None
+        if form is None or set(value) - {kind} != _FORMS[kind]:
+            raise WireError("a value has no known form")
+        return form(content, value, depth)
+
+    def _text(self, content, value, depth):
+        return clean(_require(content, str))
+
+    def _whole(self, content, value, depth):
+        if not re.fullmatch(r"-?[0-9]{1,80}", _require(content, str)):
+            raise WireError("a whole number is not one")
+        return _typed(int, int(content), value["type"])
+
+    def _real(self, content, value, depth):
+        try:
+            number = float.fromhex(_require(content, str))
+        except (ValueError, OverflowError):
+            raise WireError("a real number is not one") from None
+        return _typed(float, number, value["type"])
+
+    def _list(self, content, value, depth):
+        return [self.value(item, depth + 1) for item in _require(content, list)]
+
+    def _tuple(self, content, value, depth):
+        return tuple(self._list(content, value, depth))
+
+    def _dict(self, content, value, depth):
+        found = {}
+        for pair in _require(content, list):
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise WireError("an entry of a dict is not a pair")
+            found[clean(_require(pair[0], str))] = self.value(pair[1], depth + 1)
+        return found
+
+    def _config(self, content, value, depth):
+        fields = {name: self.value(item, depth + 1) for name, item in _require(content, dict).items()}
+        try:
+            return ModelConfig(**fields)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise WireError(f"a configuration is impossible: {error}") from None
+
+    def _object(self, content, value, depth):
+        return type(_type_name(content), (Foreign,), {})(clean(content))
+
+    def _tensor(self, content, value, depth):
+        if type(content) is not int or not 0 <= content < len(self.tensors):
+            raise WireError("a value points to a tensor that is not there")
+        return self.tensors[content].clone()
+
+    def _meta(self, content, value, depth):
+        shape = [_require(axis, int) for axis in _require(content, list)]
+        _check_shape(shape)
+        elements = 1
+        for axis in shape:
+            elements *= axis
+        dtype = DTYPES.get(value["dtype"]) if isinstance(value["dtype"], str) else None
+        if dtype is None or elements > 1 << 40:
+            raise WireError("a tensor on the meta device is impossible")
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    def _complex(self, content, value, depth):
+        pairs = self.value(content, depth + 1)
+        if not isinstance(pairs, torch.Tensor) or pairs.dtype not in COMPLEX.values() or pairs.shape[-1:] != (2,):
+            raise WireError("a complex tensor is not one")
+        return torch.view_as_complex(pairs)
+
+
+_FORMS = {  # form -> the fields that come with it
+    **dict.fromkeys(("text", "list", "tuple", "dict", "config", "object", "tensor", "complex"), set()),
+    **dict.fromkeys(("whole", "real"), {"type"}),
+    "meta": {"dtype"},
+}
+
+
+def _require(value, kind):
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise WireError(f"a field is not a {kind.__name__}")
+    return value
+
+
+def _typed(kind, number, name):
+    """A number of this kind; a numpy number keeps its type's name, so that type(x).__name__ reads the same."""
+    name = _type_name(name)
+    return number if name == kind.__name__ else type(name, (kind,), {})(number)
+
+
+def _type_name(name):
+    name = clean(_require(name, str))
+    return name if name.isidentifier() and len(name) <= 60 else "object"
+
+
+def clean(text, limit=TEXT_LIMIT):
+    """Text cut to a limit, in printable ASCII: no terminal escapes, no line breaks."""
+    text = str(text)
+    text = text if len(text) <= limit else text[:limit] + " ..."
+    return "".join(letter if " " <= letter <= "~" else ascii(letter)[1:-1] for letter in text)

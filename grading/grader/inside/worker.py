@@ -1,0 +1,103 @@
+"""The process of student code: it runs what it is asked on the submission's files and sends data back.
+
+It asks the same `nanolm.subject` that the tests ask in process, so an answer means the same on both
+sides. Nothing that this process says is believed: student code can change all of it.
+"""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+from nanolm.impl import Implementation, ImplementationError
+from nanolm.subject import ContractError, NotStarted, Outcome, StudentError, Subject
+
+from . import wire
+
+ERRORS = (NotStarted, StudentError, ContractError, ImplementationError)
+METHODS = ("run", "step", "cached", "greedy", "load", "state", "shapes", "bfloat16", "double", "half", "to_meta")
+
+
+def serve(sock, room):
+    """Answer requests until the other side closes. `room` is a folder of this process alone."""
+    sock.setblocking(True)
+    head, _ = wire.receive(sock)
+    folder = room / "submission"
+    folder.mkdir()
+    for name, text in head["files"].items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    elsewhere = room / "elsewhere"
+    elsewhere.mkdir()
+    os.chdir(elsewhere)
+    desk = Desk(Subject(Implementation("submission", folder)))
+    wire.send(sock, {"id": head["id"], "answer": None}, [])  # in place, and still without student code
+    while True:
+        try:
+            head, tensors = wire.receive(sock)
+        except wire.WireClosed:
+            return
+        _answer(sock, desk, head, tensors, folder)
+
+
+def _answer(sock, desk, head, tensors, folder):
+    found = []
+    try:
+        answer = {"id": head["id"], "answer": wire.encode(desk.do(head, tensors), found)}
+        wire.send(sock, answer, found)
+    except BaseException as error:  # also KeyboardInterrupt, and whatever else student code may raise
+        wire.send(sock, {"id": head["id"], "error": describe(error, folder)}, [])
+
+
+def describe(error, folder):
+    """An exception as plain data, without the folder that the files happen to lie in."""
+    if not isinstance(error, ERRORS):
+        error = StudentError(type(error).__name__, str(error), "")
+
+    def said(text):
+        return wire.clean(str(text).replace(f"{folder}{os.sep}", ""))
+
+    kind = next(kind for kind in ERRORS if isinstance(error, kind))
+    described = {"type": kind.__name__, "message": said(error), "name": "", "kind": "", "place": ""}
+    if kind is NotStarted:
+        described["name"] = said(error.name)
+    elif kind is StudentError:
+        described |= {"message": said(error.message), "kind": said(error.kind), "place": said(error.place)}
+    return described
+
+
+class Desk:
+    """The parts that were built, by the numbers that the other side gave them."""
+
+    def __init__(self, subject):
+        self.subject = subject
+        self.parts = {}
+
+    def do(self, head, tensors):
+        """Run one request; the result is data."""
+        args = wire.decode(head["args"], tensors)
+        kwargs = wire.decode(head["kwargs"], tensors)
+        match head["do"]:
+            case "function":
+                return plain(getattr(self.subject, head["name"]).run(*args, **kwargs))
+            case "build":
+                self.parts[head["as"]] = getattr(self.subject, head["name"])(*args, **kwargs)
+            case "copy":
+                self.parts[head["as"]] = self.parts[head["part"]].copy()
+            case "method" if head["name"] in METHODS:
+                return plain(getattr(self.parts[head["part"]], head["name"])(*args, **kwargs))
+            case _:
+                raise ValueError("unknown request")
+        return None
+
+
+def plain(result):
+    """An Outcome as a dict; a Part, which a method hands on, as nothing; data as it is."""
+    if isinstance(result, Outcome):
+        return {field.name: getattr(result, field.name) for field in fields(result)}
+    return result if isinstance(result, (dict, list, tuple)) else None
+
+
+def room_of(path):
+    """The worker's own folder, made where it is missing."""
+    room = Path(path)
+    room.mkdir(parents=True, exist_ok=True)
+    return room

@@ -1,0 +1,142 @@
+"""One process with torch imported and one thread, which forks a worker whenever it is asked to.
+
+It runs no student code. It is asked over a socket, a packet each: `start` comes with the worker's
+end of its own wire, `stop` ends a worker with all that it has started, `status` with how it ended.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+
+from . import confine
+
+PACKET = 1 << 16
+
+
+def main(fd):
+    """Serve on the inherited socket until the other side closes it."""
+    confine.die_with_parent()
+    control = socket.socket(fileno=fd)
+    _warm_up()
+    control.send(json.dumps({"ready": os.getpid()}).encode())
+    keepers = set()
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, PACKET, 1)
+        if not data:
+            break
+        request = json.loads(data)
+        if "start" in request:
+            keeper = _start(request["start"], fds[0], control)
+            os.close(fds[0])
+            keepers.add(keeper)
+            control.send(json.dumps({"keeper": keeper}).encode())
+        elif request["stop"] in keepers:
+            keepers.discard(request["stop"])
+            control.send(json.dumps({"status": _stop(request["stop"], request["grace"])}).encode())
+    for keeper in keepers:
+        _stop(keeper, 0)
+
+
+def _warm_up():
+    """What every worker needs, imported once; nothing parallel may run before a fork."""
+    import torch
+
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+
+    from . import wire, worker  # noqa: F401
+
+
+def _start(settings, wire_fd, control):
+    """Fork a keeper, which forks the worker, waits for it, and ends with all that the worker started."""
+    if settings["namespaces"]:
+        keeper = confine.clone_into_namespaces()
+    else:
+        keeper = os.fork()
+    if keeper == 0:
+        _or_exit(99, _keep, settings, wire_fd, control)
+    return keeper
+
+
+def _or_exit(code, work, *args):
+    """A forked process must never go on with its parent's work: it ends here, with its reason in the log."""
+    try:
+        work(*args)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _keep(settings, wire_fd, control):
+    """Be process 1 of the worker's namespace. The exit code says how the worker ended: 128 + signal, or its code."""
+    control.close()
+    confine.die_with_parent()
+    if settings["namespaces"]:
+        confine.private_mounts(settings["room"], settings["room_size"])
+    child = os.fork()
+    if child == 0:
+        _or_exit(98, _become_worker, settings, wire_fd)
+    os.close(wire_fd)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    while True:
+        pid, status = os.waitpid(-1, 0)  # orphans end here too
+        if pid == child:
+            break
+    if not settings["namespaces"]:
+        _kill_group(child)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(128 - code if code < 0 else code)
+
+
+def _become_worker(settings, wire_fd):
+    os.setsid()
+    sock = socket.socket(fileno=wire_fd)
+    os.closerange(3, wire_fd)
+    os.closerange(wire_fd + 1, 4096)
+    from . import worker
+
+    room = worker.room_of(settings["room"])
+    confine.limit(settings["limits"])
+    if settings["namespaces"]:
+        confine.drop_rights(settings["uid"])
+    else:
+        confine.die_with_parent()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)  # what student code prints goes nowhere
+    os.close(nothing)
+    worker.serve(sock, room)
+    os._exit(0)
+
+
+def _stop(keeper, grace):
+    """End a worker, after `grace` seconds if it does not end by itself, and give its keeper's exit code."""
+    for wait, number in ((grace, signal.SIGTERM), (2.0, signal.SIGKILL)):
+        end = time.monotonic() + wait
+        while True:
+            pid, status = os.waitpid(keeper, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() >= end:
+                break
+            time.sleep(0.002)
+        os.kill(keeper, number)
+    return os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+
+
+def _kill_group(leader):
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,257 @@
+"""The Subject that the tests ask when the code runs in a worker: the same questions, other hands.
+
+It gives back what `nanolm.subject` gives in process: tensors, numbers, names, an Outcome, or one of
+its exceptions. Whatever a worker says that has not the agreed form ends that worker.
+"""
+
+import time
+
+import torch
+
+from grading.grader.inside import wire
+from grading.grader.states import REFUSED, TIMED_OUT, WorkerLost
+from nanolm.impl import CONTRACT, ImplementationError
+from nanolm.subject import FUNCTIONS, ContractError, NotStarted, Outcome, StudentError, Subject
+
+MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS
+OUTCOME_FIELDS = {"output", "inputs", "grad", "grads", "cache", "cache_length"}
+
+
+class Office:
+    """The workers of one submission, one after the other: a new one for each part and after each loss.
+
+    It keeps the time: no call, no part and no submission may use more than its limit.
+    """
+
+    def __init__(self, zygote, files):
+        self.zygote, self.files = zygote, files
+        self.lost = None  # the WorkerLost of the test that is running
+        self._worker = None
+        self._part = None
+        self._used = {}  # part -> seconds
+        self._handles = 0
+
+    def enter(self, part):
+        """A test of this part begins."""
+        if part != self._part:
+            self.close()
+        self._part, self.lost = part, None
+
+    def close(self):
+        """End the worker that is there."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def ask(self, do, name, args=(), kwargs=None, **more):
+        """The value that the worker answers; the exception that it names; or WorkerLost."""
+        if self.lost:  # parts that lived in the lost worker are gone with it
+            raise self.lost
+        tensors = []
+        request = {
+            "do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors),
+            **more,
+        }  # fmt: skip
+        try:
+            return self._ask(request, tensors)
+        except WorkerLost as lost:
+            self.lost = lost
+            self.close()
+            raise
+
+    def new_handle(self):
+        """A number by which the worker will know a part."""
+        self._handles += 1
+        return self._handles
+
+    def refuse(self, sentence):
+        """End the worker: its answer has not the agreed form. Always raises WorkerLost."""
+        self.close()
+        self.lost = WorkerLost(REFUSED, f"an answer was refused: {sentence}")
+        raise self.lost
+
+    def _ask(self, request, tensors):
+        seconds = self._seconds_left()
+        if self._worker is None:
+            self._worker = self.zygote.start(self.files)
+        start = time.monotonic()
+        try:
+            head, found = self._worker.ask(request, tensors, seconds)
+        finally:
+            self._used[self._part] = self._used.get(self._part, 0.0) + time.monotonic() - start
+        try:
+            if "error" in head:
+                raise error_of(head["error"])
+            return wire.decode(head["answer"], found)
+        except wire.WireError as error:
+            self.refuse(error)
+
+    def _seconds_left(self):
+        limits = self.zygote.limits
+        left = {
+            "part": limits.part - self._used.get(self._part, 0.0),
+            "submission": limits.submission - sum(self._used.values()),
+        }
+        for what, seconds in left.items():
+            if seconds <= 0:
+                raise WorkerLost(TIMED_OUT, f"the time of the whole {what} is used up")
+        return min(limits.call, *left.values())
+
+
+def error_of(described):
+    """The exception that a worker describes."""
+    fields = {"type", "message", "name", "kind", "place"}
+    if not isinstance(described, dict) or set(described) != fields:
+        raise wire.WireError("an error is not described as agreed")
+    if not all(isinstance(text, str) for text in described.values()):
+        raise wire.WireError("an error is not described as agreed")
+    said = {name: wire.clean(text) for name, text in described.items()}
+    match said["type"]:
+        case "NotStarted":
+            return NotStarted(said["name"], said["message"])
+        case "StudentError":
+            return StudentError(said["kind"], said["message"], said["place"])
+        case "ContractError":
+            return ContractError(said["message"])
+        case "ImplementationError":
+            return ImplementationError(said["message"])
+    raise wire.WireError("an error has an unknown type")
+
+
+class RemoteSubject(Subject):
+    """One submission, asked by name through its office."""
+
+    def __init__(self, implementation, office):
+        super().__init__(implementation)
+        self.office = office
+
+    def __getattr__(self, name):
+        self.asked[name] = None
+        if name in FUNCTIONS:
+            return RemoteFunction(self, name)
+        if name not in MODULES:
+            raise AttributeError(f"{name} is not a public name of the exercises.")
+        return lambda *args, **kwargs: self._built(name, args, kwargs)
+
+    def LanguageModel(self, cfg):
+        """The whole model of `cfg`, put together in the worker."""
+        self.asked["LanguageModel"] = None
+        return self._built("LanguageModel", (cfg,), {})
+
+    def ask(self, *request, **more):
+        """An answer of the office; its exceptions are kept in the transcript, as in process."""
+        try:
+            return self.office.ask(*request, **more)
+        except Exception as error:
+            self.noted(error)
+            raise
+
+    def outcome(self, answer, count):
+        """The Outcome of a call with `count` inputs that come back."""
+        if not isinstance(answer, dict) or set(answer) != OUTCOME_FIELDS or not _well_formed(answer, count):
+            self.office.refuse("it is not the outcome of a call")
+        return self.noted(Outcome(**answer))
+
+    def _built(self, name, args, kwargs):
+        handle = self.office.new_handle()
+        self.ask("build", name, args, kwargs, **{"as": handle})
+        return RemotePart(self, handle)
+
+
+def _well_formed(answer, count):
+    gradients = (answer["grad"], *answer["grads"].values()) if isinstance(answer["grads"], dict) else ("no dict",)
+    return (
+        isinstance(answer["inputs"], list)
+        and len(answer["inputs"]) == count
+        and all(gradient is None or isinstance(gradient, torch.Tensor) for gradient in gradients)
+        and isinstance(answer["cache"], list)
+        and all(isinstance(layer, tuple) and len(layer) == 2 for layer in answer["cache"])
+        and isinstance(answer["cache_length"], int)
+    )
+
+
+class RemoteFunction:
+    """A public function of the submission."""
+
+    def __init__(self, subject, name):
+        self.subject, self.name = subject, name
+
+    def __call__(self, *args, **kwargs):
+        return self.run(*args, **kwargs).output
+
+    def run(self, *args, upstream=None, **kwargs):
+        """Call it; with `upstream` also differentiate with respect to the first argument."""
+        answer = self.subject.ask("function", self.name, args, {"upstream": upstream, **kwargs})
+        return self.subject.outcome(answer, len(args))
+
+
+class RemotePart:
+    """A module that lives in the worker, by its number there."""
+
+    def __init__(self, subject, handle):
+        self.subject, self._handle = subject, handle
+
+    def __call__(self, *args):
+        return self.run(*args).output
+
+    def run(self, *args, upstream=None):
+        """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
+        return self.subject.outcome(self._ask("run", *args, upstream=upstream), len(args))
+
+    def step(self, *args, upstream, rate=0.1):
+        """One training step by plain gradient descent; the Outcome from before the update."""
+        return self.subject.outcome(self._ask("step", *args, upstream=upstream, rate=rate), len(args))
+
+    def cached(self, *args, chunks, window=None):
+        """Feed the sequence in chunks through a cache."""
+        return self.subject.outcome(self._ask("cached", *args, chunks=chunks, window=window), 0)
+
+    def greedy(self, tokens, count):
+        """`count` new tokens after tokens (T,), by a language model."""
+        answer = self._ask("greedy", tokens, count)
+        return answer if isinstance(answer, list) else self.subject.office.refuse("it is not a list of tokens")
+
+    def load(self, tensors):
+        """Load weights by their contract names; a missing name or other shape is a ContractError."""
+        self._ask("load", dict(tensors))
+        return self
+
+    def state(self):
+        """The state dict."""
+        return self._names("state", torch.Tensor)
+
+    def shapes(self):
+        """Name -> shape of every parameter."""
+        return self._names("shapes", tuple)
+
+    def bfloat16(self):
+        self._ask("bfloat16")
+        return self
+
+    def double(self):
+        self._ask("double")
+        return self
+
+    def half(self):
+        self._ask("half")
+        return self
+
+    def to_meta(self):
+        """Move to the meta device, which stands in for a GPU: it has shapes and no data."""
+        self._ask("to_meta")
+        return self
+
+    def copy(self):
+        """A deep copy."""
+        handle = self.subject.office.new_handle()
+        self.subject.ask("copy", "", part=self._handle, **{"as": handle})
+        return RemotePart(self.subject, handle)
+
+    def _names(self, method, kind):
+        answer = self._ask(method)
+        if not isinstance(answer, dict) or not all(isinstance(value, kind) for value in answer.values()):
+            self.subject.office.refuse("it does not name tensors or shapes")
+        return self.subject.noted(answer)
+
+    def _ask(self, method, *args, **kwargs):
+        return self.subject.ask("method", method, args, kwargs, part=self._handle)

@@ -1,0 +1,143 @@
+"""Results on disk: one JSON file a submission, written whole or not at all, and tables made from them.
+
+A result carries the key of all that it depends on, so that a later run knows what is still valid.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+from grading.grader.inside.wire import clean
+from grading.grader.states import GRADER_ERROR, PASSED
+from grading.patches import ROOT
+
+RESULTS, GRADESCOPE, TABLE = "results", "gradescope", "grades.csv"
+WEEK_FILES = ("tests/**/*.py", "tests/**/*.toml", "tests/**/*.safetensors", "nanolm/*.py", "reference/*.py")
+GRADER_FILES = ("grading/grader/**/*.py", "grading/golden.py")
+
+
+def versions():
+    """Digests of the week's files and of the grader's."""
+    return {"week": _digest(WEEK_FILES), "grader": _digest(GRADER_FILES)}
+
+
+def _digest(patterns):
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(ROOT)} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def key_of(intake, setting):
+    """The key of one submission under `setting`: versions, secret's fingerprint, sandbox, tests."""
+    taken = {"texts": intake.texts, "refused": intake.refused, "notes": intake.notes, "setting": setting}
+    return hashlib.sha256(json.dumps(taken, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Shelf:
+    """The results folder. Only one process writes."""
+
+    def __init__(self, out):
+        self.out = Path(out)
+        for folder in (RESULTS, GRADESCOPE):
+            (self.out / folder).mkdir(parents=True, exist_ok=True)
+
+    def valid(self, name, key):
+        """Whether there is a graded result of this submission under this key."""
+        result = self._read(self._path(name))
+        return result is not None and result.get("key") == key and result.get("state") != GRADER_ERROR
+
+    def put(self, name, result):
+        """Keep one submission's result, in place of an older one."""
+        write(self._path(name), json.dumps(result, indent=1))
+
+    def all(self, names):
+        """The results of these submissions, in order of their names."""
+        found = (self._read(self._path(name)) for name in sorted(names))
+        return [result for result in found if result is not None]
+
+    def export(self, results):
+        """grades.csv and Gradescope's files. The caller makes sure that no result is missing."""
+        for result in results:
+            folder = self.out / GRADESCOPE / file_name(result["submission"])
+            folder.mkdir(exist_ok=True)
+            write(folder / "results.json", json.dumps(gradescope(result), indent=1))
+        write(self.out / TABLE, table(results))
+
+    def withdraw(self):
+        """Take back the table: a grade is missing."""
+        (self.out / TABLE).unlink(missing_ok=True)
+
+    def _path(self, name):
+        return self.out / RESULTS / f"{file_name(name)}.json"
+
+    @staticmethod
+    def _read(path):
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+
+def write(path, text):
+    """Write a file so that after a stop at any moment the old or the new one is there, whole."""
+    aside = path.with_name(f".{path.name}.new")
+    with aside.open("w", encoding="utf-8", newline="") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(aside, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def file_name(name):
+    """A submission's name as a file's: itself where it is plain, else with a digest of it."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_. +@" else "_" for letter in name)
+    if plain == name and len(name.encode()) <= 100 and not name.startswith("."):
+        return name
+    return f"{plain.lstrip('.')[:60]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def table(results):
+    """The class as CSV: a row for each submission, a column for each part."""
+    parts = list(dict.fromkeys(test["part"] for result in results for test in result["tests"]))
+    stream = io.StringIO()
+    rows = csv.writer(stream)
+    rows.writerow(("submission", "points", "of", *parts, "sandboxed"))
+    for result in results:
+        earned = {part: sum(test["earned"] for test in result["tests"] if test["part"] == part) for part in parts}
+        of = sum(test["points"] for test in result["tests"])
+        name = clean(result["submission"])
+        name = f"'{name}" if name.startswith(("=", "+", "-", "@")) else name  # no formula in a spreadsheet
+        rows.writerow((name, result["points"], of, *earned.values(), result["sandboxed"]))
+    return stream.getvalue()
+
+
+def gradescope(result):
+    """What Gradescope reads as an autograder's results.json."""
+    tests = [
+        {
+            "name": f"{test['part']}: {test['name']}",
+            "score": test["earned"],
+            "max_score": test["points"],
+            "status": "passed" if test["state"] == PASSED else "failed",
+            "output": _sentence(test),
+            "output_format": "text",
+        }
+        for test in result["tests"]
+    ]
+    notes = [*result["notes"], *(f"{text}" for text in result["files"].values() if text != "taken in")]
+    return {"score": result["points"], "output": "\n".join(map(clean, notes)), "output_format": "text", "tests": tests}
+
+
+def _sentence(test):
+    mistake = f" (python -m nanolm hint {test['mistake']})" if test["mistake"] else ""
+    return clean(f"{test['state']}: {test['message']}{mistake}") if test["message"] else test["state"]

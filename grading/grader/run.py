@@ -1,0 +1,110 @@
+"""`python -m grading run`: grade a folder of submissions."""
+
+import fcntl
+import os
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from grading.grader import sandbox
+from grading.grader.batch import Batch, import_once, prepare
+from grading.grader.inside.wire import clean
+from grading.grader.intake import take_in
+from grading.grader.results import Shelf
+from grading.grader.secret import SecretError, private_seed, read_secret
+from grading.grader.states import GRADER_ERROR, GraderError
+
+HELP = "grade every submission in a folder: JSON, CSV and Gradescope files, only what is missing or changed"
+WORK = "work"  # of the results folder: private while a run lasts, emptied by the next
+WARNING = (
+    "WARNING: --unsandboxed: student code runs with your rights on this machine. "
+    "Tests and answers are still out of its process; every result says that it was graded so."
+)
+
+
+class RunError(Exception):
+    """Nothing can be graded; the message is one sentence."""
+
+
+def add_arguments(parser):
+    parser.add_argument("submissions", type=Path, metavar="SUBMISSIONS_FOLDER", help="a folder for each submission")
+    parser.add_argument("--out", type=Path, required=True, metavar="RESULTS", help="where the results go")
+    parser.add_argument("--secret", required=True, metavar="FILE_OR_ENV", help="a file, or a variable's name")
+    parser.add_argument("--jobs", type=int, default=2, help="submissions side by side")
+    parser.add_argument("--unsandboxed", action="store_true", help="grade without bubblewrap; recorded in each result")
+
+
+def run(args):
+    """Grade, write, export; 1 where a result is missing."""
+    try:
+        return _run(args)
+    except (RunError, SecretError, GraderError) as error:
+        print(f"Nothing is graded: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(args):
+    if not args.submissions.is_dir():
+        raise RunError(f"{args.submissions} is not a folder: name the one that holds a folder for each submission.")
+    if args.jobs < 1:
+        raise RunError(f"--jobs {args.jobs} must be at least 1.")
+    if not args.unsandboxed and sandbox.bubblewrap() is None:
+        raise RunError("there is no bubblewrap (bwrap) here: install it, or read what --unsandboxed warns of.")
+    if args.unsandboxed:
+        print(WARNING, file=sys.stderr)
+    secret, shelf = read_secret(args.secret), Shelf(args.out.absolute())
+    intakes = [take_in(path) for path in sorted(args.submissions.iterdir()) if not path.name.startswith(".")]
+    if not intakes:
+        raise RunError(f"{args.submissions} is empty: put a folder for each submission there.")
+    with _alone(shelf.out) as work:
+        import_once()
+        batch = Batch(prepare(private_seed(secret), work), secret, not args.unsandboxed)
+        todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
+        if todo:
+            batch.prove()
+        start = time.monotonic()
+        for count, (intake, result) in enumerate(batch.results(todo, args.jobs), 1):
+            shelf.put(intake.name, result)
+            _progress(count, len(todo), intake.name, time.monotonic() - start)
+    return _export(shelf, intakes, len(todo))
+
+
+def _export(shelf, intakes, graded):
+    results = shelf.all(intake.name for intake in intakes)
+    failed = [result["submission"] for result in results if result["state"] == GRADER_ERROR]
+    if failed or len(results) != len(intakes):
+        shelf.withdraw()
+        for result in results:
+            if result["state"] == GRADER_ERROR:
+                print(f"grader error on {clean(result['submission'])}: {clean(result['error'])}", file=sys.stderr)
+        print(f"No table is written: {len(failed)} submissions have no grade. Run again to try them.", file=sys.stderr)
+        return 1
+    shelf.export(results)
+    print(f"{len(results)} submissions, {graded} graded now: {shelf.out / 'grades.csv'}")
+    return 0
+
+
+@contextmanager
+def _alone(out):
+    """Hold the results folder for one run, with an empty private folder in it."""
+    with (out / ".lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"another run is writing into {out}: wait for it, or take another folder.") from None
+        work = out / WORK
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(mode=0o700)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _progress(count, total, name, seconds):
+    width = 30
+    bar = "#" * (width * count // total)
+    end = "\r" if count < total and os.isatty(2) else "\n"
+    print(f"[{bar:<{width}}] {count} of {total}, {seconds:.0f} s  {clean(name, 30):<30}", end=end, file=sys.stderr)

@@ -1,0 +1,114 @@
+"""One submission graded: the private run gives the points, the public run names the mistakes.
+
+What student code says about itself (exceptions, names) is repeated only from the public run, whose
+inputs everybody has: so no text can carry an input or an answer of the private run away.
+"""
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from grading.grader.plugin import GraderPlugin
+from grading.grader.remote import Office
+from grading.grader.states import FAILED, GRADER_ERROR, NOT_STARTED, PASSED, WAITING, GraderError
+from grading.patches import ROOT
+from nanolm.impl import FILE_OF
+
+PUBLIC_ANSWERS = ROOT / "tests" / "golden"
+ELSEWHERE = "with other numbers than those of the public tests your code raises an exception"
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What all submissions of a run are asked: the tests by their pytest arguments, the seed, the answers."""
+
+    seed: int
+    answers: Path
+    arguments: tuple = ("tests",)
+
+
+def grade(intake, zygote, exam):
+    """The result of one submission, as plain data that is the same whenever it is made. GraderError if it can't be."""
+    private = _run(intake, zygote, exam.answers, exam.seed, exam.arguments)
+    red = [test["id"] for test in private if test["outcome"] == FAILED]
+    states = {test["name"]: test["outcome"] for test in private}
+    public = _run(intake, zygote, PUBLIC_ANSWERS, 0, red, states) if red else []
+    return _result(intake, private, {test["id"]: test for test in public})
+
+
+def failed_result(intake, sentence):
+    """The result of a submission that the grader could not grade: no points, and none taken."""
+    return {**_head(intake), "state": GRADER_ERROR, "error": sentence, "points": None, "tests": []}
+
+
+def _run(intake, zygote, answers, seed, arguments, known_states=()):
+    import pytest
+
+    plugin = GraderPlugin(intake, Office(zygote, intake.files), answers, known_states)
+    settings = ["-q", "-p", "no:cacheprovider", "-p", "no:terminalreporter", "--rootdir", str(ROOT)]
+    with _unheard():
+        code = pytest.main([*settings, f"--draw-seed={seed}", *arguments], plugins=[plugin])
+    if plugin.failure:
+        raise plugin.failure
+    if code not in (0, 1):
+        raise GraderError(f"the tests could not be run (pytest's exit code {int(code)})")
+    if len(plugin.tests) != len(plugin.expected) or not plugin.tests:
+        raise GraderError(f"only {len(plugin.tests)} of {len(plugin.expected)} tests have a state")
+    return plugin.tests
+
+
+@contextmanager
+def _unheard():
+    """Nothing that a run of the tests prints reaches the terminal."""
+    kept = os.dup(1), os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        for fd, copy in enumerate(kept, 1):
+            os.dup2(copy, fd)
+            os.close(copy)
+        os.close(nothing)
+
+
+def _head(intake):
+    return {
+        "submission": intake.name,
+        "notes": list(intake.notes),
+        "files": {module: "taken in" for module in intake.texts} | intake.refused,
+    }
+
+
+def _result(intake, private, public):
+    tests = []
+    for test in private:
+        shown = {name: test[name] for name in ("name", "part", "points")}
+        shown["state"] = test["outcome"]
+        shown["earned"] = test["points"] if test["outcome"] == PASSED else 0
+        shown["message"] = _message(test, public.get(test["id"]))
+        shown["mistake"] = (public.get(test["id"]) or {}).get("mistake")
+        tests.append(shown)
+    points = sum(test["earned"] for test in tests)
+    return {**_head(intake), "state": "graded", "error": "", "points": points, "tests": tests}
+
+
+def _message(private, public):
+    """What the student may read about one test."""
+    state = private["outcome"]
+    if state == PASSED:
+        return ""
+    if state == NOT_STARTED:
+        return f"{_exercise(private['exercise'])} is not started"
+    if state == WAITING:
+        return private["message"].split(":")[0]
+    if state != FAILED or private["in_the_tests_words"]:
+        return private["message"]
+    return public["message"] if public and public["outcome"] != PASSED else ELSEWHERE
+
+
+def _exercise(name):
+    """A name that student code has given, where it is one that we know."""
+    return name if name.split(".")[0] in FILE_OF and name.replace(".", "_").isidentifier() else "this part"
