@@ -52,4 +52,4 @@ def _text(numbers):
 def _number(number):
     if isinstance(number, int) or float(number).is_integer() and abs(number) >= 1000:
         return f"{int(number):,}"
-    return f"{number:.4g}"
+    return f"{number:,.2f}" if 1000 <= abs(number) < 1e9 else f"{number:.4g}"

@@ -14,7 +14,7 @@ def streams(model, tokens):
     seen = []
     blocks = model.blocks
     hooks = [blocks[0].register_forward_pre_hook(lambda block, inputs: seen.append(inputs[0].clone()))]
-    hooks += [block.register_forward_hook(lambda block, inputs, output: seen.append(output.clone())) for block in blocks]
+    hooks += [block.register_forward_hook(lambda block, inputs, out: seen.append(out.clone())) for block in blocks]
     try:
         model(tokens)
     finally:

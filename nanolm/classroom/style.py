@@ -40,10 +40,10 @@ LOOK = {
 
 def pictures(columns=1, rows=1, height=4.6, width=12, projection=None):
     """A figure of the course's look and its axes: one Axes, or an array where there are more."""
-    with plt.rc_context(LOOK):
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(width, height * rows), subplot_kw={"projection": projection} if projection else None
-        )
+    plt.rcParams.update(LOOK)  # not for this call alone: titles and lines are drawn later
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width, height * rows), subplot_kw={"projection": projection} if projection else None
+    )
     plt.close(figure)  # it is shown by `show`, once, and not again at the end of the cell
     return figure, axes
 

@@ -46,7 +46,7 @@ def train(model, tokens, steps, B=8, T=32, rate=3e-3, loss=next_token_loss, each
 
     `each_step(step, logits, batch)` sees each forward pass, before its update.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     pieces, losses = batches(tokens, B, T, seed), []
     for step in range(steps):
         batch = next(pieces)
@@ -57,5 +57,5 @@ def train(model, tokens, steps, B=8, T=32, rate=3e-3, loss=next_token_loss, each
         if each_step is not None:
             each_step(step, logits.detach(), batch)
         optimizer.step()
-        losses.append(float(value))
+        losses.append(float(value.detach()))
     return losses
