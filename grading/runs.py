@@ -7,6 +7,7 @@ nothing is shared between implementations.
 import json
 import multiprocessing
 import os
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -32,7 +33,7 @@ def report_of(folder, arguments):
         with output.open("w", encoding="utf-8") as stream:
             os.dup2(stream.fileno(), 1)
             os.dup2(stream.fileno(), 2)
-            code = pytest.main(["-q", "-p", "no:cacheprovider", f"--report={report}", *arguments])
+            code = pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", f"--report={report}", *arguments])
         if code not in (0, 1) or not report.is_file():
             last = output.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
             raise RunError(f"the tests did not run on {folder} (exit code {int(code)}): {last[-1]}")
@@ -75,12 +76,15 @@ def _send_report(sender, folder, arguments):
 
 
 def _import_once():
-    """What every run needs, imported before the forks: nothing of the tests, and no parallel work."""
-    import pytest  # noqa: F401
+    """What every run needs, imported before the forks: no student code, and no parallel work."""
     import sympy  # noqa: F401
     import torch
 
     torch.set_num_threads(1)
     import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
-    import nanolm.subject  # noqa: F401
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.insert(0, str(ROOT / "tests"))
+    import judge
+
+    judge.all_tests()  # with all test files

@@ -1,0 +1,39 @@
+"""`python -m nanolm hint`: a little more each time, for a test or a mistake."""
+
+import pytest
+
+from nanolm.__main__ import main
+from nanolm.hint import hint
+
+
+def test_a_mistake_has_three_hints(capsys):
+    said = []
+    for level in ("1", "2", "3"):
+        assert main(["hint", "rmsnorm-centers", level]) == 0
+        said.append(capsys.readouterr().out)
+    assert len(set(said)) == 3 and all(f"Hint {n} of 3" in text for n, text in enumerate(said, 1))
+    assert "python -m nanolm hint rmsnorm-centers 2" in said[0] and "More:" not in said[2]
+    assert "notebooks/02_rmsnorm.ipynb" in said[0]
+
+
+def test_a_test_of_several_mistakes_asks_which():
+    entries = [
+        {"id": "a", "test": "test_x", "symptom": "s", "cause": "Is it a?", "hints": ["1", "2", "3"], "notebook": "n"},
+        {"id": "b", "test": "test_x", "symptom": "s", "cause": "Is it b?", "hints": ["1", "2", "3"], "notebook": "n"},
+        {"id": "c", "test": "test_y", "symptom": "S.", "cause": "Is it c?", "hints": ["1", "2", "3"], "notebook": "n"},
+    ]
+    lines = "\n".join(hint(entries, "test_x", 1))
+    assert "Is it a?" in lines and "python -m nanolm hint b" in lines and "Hint 1" not in lines
+    assert "Hint 2 of 3: 2" in hint(entries, "test_y", 2)
+
+
+def test_an_unknown_name_is_one_sentence(capsys):
+    assert main(["hint", "test_nothing"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith("There is no test and no mistake named 'test_nothing'")
+
+
+def test_a_fourth_hint_is_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["hint", "rmsnorm-centers", "4"])
+    assert stopped.value.code == 2 and "choose from" in capsys.readouterr().err
