@@ -18,12 +18,13 @@ demo: $(VENV)/student.stamp
 check: $(VENV)/student.stamp
 	$(RUN) -m pytest tests
 
-# Style, generated files, the students' tests on the reference, then our tests of everything else.
+# Style, generated files, the students' tests on the reference, the kill matrix, our tests of everything else.
 test: $(VENV)/course.stamp
 	$(RUN) -m ruff check .
 	$(RUN) -m grading.stubs --check
 	$(RUN) -m grading.notebooks --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
+	$(RUN) -m grading.matrix
 	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
