@@ -167,6 +167,21 @@ def test_qknorm_uses_both_gains(student):
         expect.that(moves > 0.01, f"the gain of {name} has no effect", cause, "a change", f"{moves:.2g}")
 
 
+@pytest.mark.points(0)
+@pytest.mark.needs("rmsnorm")
+def test_qknorm_has_a_gain_for_each_of_the_two(student):
+    drawn_qknorm(student, 118)
+    cfg = tiny(qk_norm=True)
+    part = student.GroupedQueryAttention(cfg)
+    part(torch.ones(1, 2, 36), *no_turn(2, 8))
+    expect.same(
+        part.shapes(),
+        attention_shapes(cfg),
+        symptom="with QK-norm the attention does not have exactly the parameters of the contract",
+        cause="Is __init__ as it was given: q_norm and k_norm, each with its own gain of H?",
+    )
+
+
 @pytest.mark.points(1)
 @pytest.mark.needs("rmsnorm")
 def test_qknorm_keeps_the_scale(student):
@@ -361,6 +376,21 @@ def test_window_reach_grows_by_layer(student):
 
 @pytest.mark.points(0)
 @pytest.mark.needs("rope")
+def test_window_reaches_every_layer_of_the_model(student):
+    windowed_mask(student, 5, 5, 2)
+    cfg = tiny(windows=(1, 3))
+    model = student.LanguageModel(cfg).load(Draw(135).weights(model_shapes(cfg)))
+    tokens = Draw(136).tokens(1, 6, V=61)
+    other = tokens.clone()
+    other[0, 0] = (tokens[0, 0] + 1) % 61
+    moved = (model(other) - model(tokens)).abs().amax(dim=(0, 2))
+    got = "".join("x" if float(m) > 1e-6 else "." for m in moved)
+    cause = "Does the block tell its attention which layer it is?"
+    expect.same(got, "xxx...", "token 0 is seen by the wrong tokens (windows 1 and 3, x = sees it)", cause)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
 def test_window_matches_stored_answers(student):
     windowed_mask(student, 5, 5, 2)
     full_comparison(student, "window", tiny(windows=3))
@@ -466,7 +496,9 @@ def test_cache_serves_the_whole_model(student):
     weights, tokens = Draw(148).weights(model_shapes(tiny())), Draw(149).tokens(2, 9, V=61)
     model = student.LanguageModel(tiny()).load(weights)
     whole = model(tokens)
-    outcome = in_chunks(model, (tokens,), (4, 1, 1, 3))
+    part, given, _ = drawn_cache(student, 152)
+    in_chunks(part, given, (7,))  # an attention without a cache: not started
+    outcome = model.cached(tokens, chunks=(4, 1, 1, 3))
     cause = "Is the cache handed from Block.forward to the attention, each layer its own?"
     expect.close(outcome.output, whole, 1e-2, "the model's logits with a cache differ", cause)
     expect.same(outcome.cache_length, 9, "after 9 tokens a layer's cache has another length", cause)
@@ -563,7 +595,7 @@ def test_recipe_counts_qknorm_and_sandwich(student):
 
 
 @pytest.mark.points(0)
-@pytest.mark.needs("budget")
+@pytest.mark.needs("budget", "qknorm")
 def test_recipe_counts_what_is_built(student):
     cause = "Which parameter of the built model does the formula leave out, or count twice?"
     for changes in (
