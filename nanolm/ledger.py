@@ -106,7 +106,7 @@ def build_without_memory(cfg, impl):
 @contextmanager
 def _parameters_on_meta():
     def move(module, name, parameter):
-        return None if parameter is None else nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
+        return nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
 
     handle = register_module_parameter_registration_hook(move)
     try:

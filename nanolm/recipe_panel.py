@@ -186,10 +186,11 @@ def _draw_cache(axes, answers):
         wall = answer.cfg.T_max if answer.cfg.positions == "learned" else max(CONTEXTS)
         S = [0, *(S for S in CONTEXTS if S <= wall)]
         axes.plot(S, [answer.cache_per_token * s / 1e9 for s in S], color=COLOURS[colour], marker="o", linewidth=3)
-        label = f"{name}: a wall" if wall < max(CONTEXTS) else name
+        walled = wall < max(CONTEXTS)
         axes.annotate(
-            label, (S[-1], answer.cache_per_token * S[-1] / 1e9), xytext=(0, 12), textcoords="offset points",
-            color=COLOURS[colour], fontweight="bold", fontsize=15, ha="right" if wall == max(CONTEXTS) else "left",
+            f"{name}: a wall" if walled else name, (S[-1], answer.cache_per_token * S[-1] / 1e9),
+            xytext=(0, 36 if walled else 12), textcoords="offset points", ha="left" if walled else "right",
+            color=COLOURS[colour], fontweight="bold", fontsize=15,
         )  # fmt: skip
     axes.set_xlabel("context S, tokens")
     axes.set_xticks(CONTEXTS[1:], [f"{S // 1024}k" for S in CONTEXTS[1:]])

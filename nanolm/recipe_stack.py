@@ -74,7 +74,7 @@ def _measure(cfg, z_loss, implementation):
 
         hooks = [block.register_forward_hook(note_size) for block in model.blocks]
         losses, gradients = [], ()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
         for step in range(STEPS):
             tokens = _look_up()
             logits = model(tokens)

@@ -4,21 +4,23 @@ A slot is a process with a zygote of its own. It forks a fresh process for each 
 no run of the tests sees another's. All of them end when this process ends, however it ends.
 """
 
+import gc
 import multiprocessing
 import os
-import sys
 import tempfile
 from multiprocessing.connection import wait
 from pathlib import Path
 
 from grading.grader.inside import confine
 from grading.grader.intake import Intake, take_in
+from grading.grader.plugin import GraderPlugin
+from grading.grader.remote import Office
 from grading.grader.results import key_of, versions
 from grading.grader.sandbox import Limits, Zygote
 from grading.grader.secret import fingerprint
-from grading.grader.session import Exam, failed_result, grade
+from grading.grader.session import SETTINGS, Exam, failed_result, grade, unheard
 from grading.grader.states import GRADER_ERROR, PASSED, GraderError
-from grading.patches import REFERENCE
+from grading.patches import REFERENCE, ROOT
 
 FORK = multiprocessing.get_context("fork")
 SLACK = 180  # seconds that a submission may take besides its student code
@@ -103,6 +105,7 @@ class _Slot:
 def _serve(channel, batch, number):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
+    warm_up(batch.exam.arguments)
     zygote = None
     while True:
         try:
@@ -168,11 +171,17 @@ def prepare(seed, folder, arguments=("tests",)):
     return Exam(seed, answers, arguments)
 
 
-def import_once():
-    """What every forked process needs: imports alone, no parallel work."""
-    import pytest  # noqa: F401
+def warm_up(arguments):
+    """What every run of the tests needs, imported before the forks: no parallel work."""
+    import pytest
     import torch
+    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
     torch.set_num_threads(1)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    os.chdir(Path(__file__).resolve().parents[2])
+    torch.arange(4.0, device="meta")
+    os.chdir(ROOT)
+    nobody = Intake("nobody")
+    with unheard():
+        pytest.main([*SETTINGS, "--collect-only", *arguments], plugins=[GraderPlugin(nobody, Office(None, {}), ".")])
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page that it looks at

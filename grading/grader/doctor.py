@@ -44,7 +44,7 @@ def add_arguments(parser):
 def run(args):
     """Print the lines; 1 where there is no sandbox."""
     if sandbox.bubblewrap() is None:
-        print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade, by two processes alone")
+        print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade")
         return 1
     try:
         print(*lines(sandboxed=True), sep="\n")

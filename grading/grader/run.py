@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from grading.grader import sandbox
-from grading.grader.batch import Batch, import_once, prepare
+from grading.grader.batch import Batch, prepare
 from grading.grader.inside.wire import clean
 from grading.grader.intake import take_in
 from grading.grader.results import Shelf
@@ -59,7 +59,6 @@ def _run(args):
     if not intakes:
         raise RunError(f"{args.submissions} is empty: put a folder for each submission there.")
     with _alone(shelf.out) as work:
-        import_once()
         batch = Batch(prepare(private_seed(secret), work), secret, not args.unsandboxed)
         todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
         if todo:

@@ -77,7 +77,7 @@ def _walls():
     for path in map(Path, LOADER):
         if path.exists():
             walls += _bind(path)
-    walls += ["--proc", "/proc", "--dev", "/dev", "--perms", "0755", "--dir", str(ROOM)]
+    walls += ["--proc", "/proc", "--dev", "/dev", "--size", str(MiB), "--tmpfs", str(ROOM)]
     if any(ROOT.is_relative_to(path) for path in SYSTEM):
         walls += ["--perms", "0755", "--tmpfs", str(ROOT)]
     for path in _python_folders():
@@ -98,9 +98,9 @@ def _bind(source, target=None):
     return [str(argument) for group in (*parents, ("--ro-bind", source, target)) for argument in group]
 
 
-def _environment():
+def _environment(room):
     return {
-        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(ROOM), "TMPDIR": str(ROOM), "PYTHONHASHSEED": "0",
+        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(room), "TMPDIR": str(room), "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     }  # fmt: skip
 
@@ -118,7 +118,7 @@ class Zygote:
         self._process = subprocess.Popen(
             command(theirs.fileno(), sandboxed),
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-            cwd="/", env=_environment(), preexec_fn=self.group.join,
+            cwd="/", env=_environment(ROOM if sandboxed else self._rooms), preexec_fn=self.group.join,
         )  # fmt: skip
         theirs.close()
         if "ready" not in self._reply(START_SECONDS):

@@ -4,6 +4,7 @@ It runs no student code. It is asked over a socket, a packet each: `start` comes
 end of its own wire, `stop` ends a worker with all that it has started, `status` with how it ended.
 """
 
+import gc
 import json
 import os
 import signal
@@ -46,10 +47,17 @@ def _warm_up():
     import torch
 
     torch.set_num_threads(1)
-    with torch.no_grad():
-        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
     from . import wire, worker  # noqa: F401
+
+    for device in ("cpu", "meta"):
+        with torch.no_grad():
+            x = torch.nn.Linear(2, 2, device=device)(torch.arange(4.0, device=device).view(2, 2)[:, [1, 0]])
+            torch.softmax(x * x, dim=-1).sum()
+    wire.decode(wire.encode(x, []), [])
+    gc.collect()
+    gc.freeze()  # a collection in a worker would copy every page that it looks at
 
 
 def _start(settings, wire_fd, control):
