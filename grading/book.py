@@ -25,7 +25,7 @@ SHOWN = ["text/html", "image/png", "text/markdown", "text/plain"]
 NO_WIDGETS = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
 
 
-def execute(notebook, folder, implementation, seconds=300):
+def execute(notebook, folder, implementation, seconds=600):
     """Run a notebook in `folder` with this implementation, in place; CellExecutionError where a cell fails."""
     environment = {**os.environ, "NANOLM_IMPL": implementation, "PYTHONPATH": str(ROOT)}
     client = NotebookClient(
