@@ -49,7 +49,7 @@ def run(matrix, room, jobs):
     for threads in (1, 2):
         folders = {(name, threads): program(room, variant) for name, variant in variants.items()}
         folders[("reference", threads)] = REFERENCE
-        for key, tests in progress(f"variants, {threads} threads", folders, jobs, threads):
+        for key, tests in progress(f"variants, {threads} threads", folders, max(1, jobs // threads), threads):
             note_variant(matrix, key, tests, variants)
     folders = {name: program(room, mistake) for name, mistake in mistakes.items()}
     for name, tests in progress("mistakes", folders, jobs):
@@ -150,6 +150,7 @@ def write_fingerprints(matrix):
         for test, entry in sorted(red.items())
     }
     save_file(tensors, naming.FINGERPRINTS)
+    naming.read_fingerprints.cache_clear()
 
 
 def first_named(red):

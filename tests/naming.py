@@ -8,6 +8,7 @@ that it turns red, as a few projections of each answer: enough to recognise, not
 import tomllib
 import zlib
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
@@ -86,6 +87,17 @@ def _projected(tensor):
     return [_code(_word(tensor), *kinds)[0], within, *(waves @ values / size).tolist()]
 
 
+@cache
+def read_fingerprints():
+    """test -> {mistake id: fingerprint} of the stored file; empty where there is none."""
+    known = {}
+    if FINGERPRINTS.is_file():
+        for key, stored in load_file(FINGERPRINTS).items():
+            mistake, test = key.split("/")
+            known.setdefault(test, {})[mistake] = stored
+    return known
+
+
 @dataclass(frozen=True)
 class Named:
     """A mistake that was recognised: in how many of the part's red tests, and what it should redden."""
@@ -99,12 +111,13 @@ class Naming:
     """Collects the red tests of a run and names, part by part, the mistakes behind them."""
 
     def __init__(self, known=True):
-        self._known = {}  # test -> {mistake id: fingerprint}
+        self._compares = known
         self._matching = {}  # part -> {red test: ids that match}
-        if known and FINGERPRINTS.is_file():
-            for key, known in load_file(FINGERPRINTS).items():
-                mistake, test = key.split("/")
-                self._known.setdefault(test, {})[mistake] = known.double()
+
+    @cached_property
+    def _known(self):
+        """test -> {mistake id: fingerprint}; read at the first red test."""
+        return read_fingerprints() if self._compares else {}
 
     @property
     def knows_mistakes(self):

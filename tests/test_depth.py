@@ -251,7 +251,7 @@ def test_softcap_is_applied_after_the_scale(student):
     for cap, expected in ((2.0, 0.8210060), (4.0, 0.8639463)):
         got = weight_of_token_0(student, narrow(attn_softcap=cap), 2.0)
         cause = "Is cfg.attn_softcap applied to the scores after the division by sqrt(H), before the softmax?"
-        expect.close(got, expected, 1e-3, f"the weight at a scaled score of 2 with cap {cap} is wrong", cause)
+        expect.close(got, expected, 1e-4, f"the weight at a scaled score of 2 with cap {cap} is wrong", cause)
 
 
 @pytest.mark.points(1)
@@ -352,7 +352,8 @@ def test_window_belongs_to_its_layer(student):
     local, everywhere = (student.GroupedQueryAttention(cfg, layer).load(weights)(x, *no_turn(6, 8)) for layer in (0, 1))
     expect.close(everywhere, whole, 1e-4, "layer 1, which has no window, hides tokens", cause)
     first = student.GroupedQueryAttention(cfg).load(weights)(x, *no_turn(6, 8))
-    expect.close(first, local, 1e-5, "without a number an attention is not layer 0", "Is the default layer 0, as given?")
+    cause = "Is layer 0 the default of __init__, as it was given?"
+    expect.close(first, local, 1e-5, "without a number an attention is not layer 0", cause)
     moves = float((local - whole).abs().max())
     expect.that(moves > 0.01, "layer 0, which has a window of 2, hides nothing", cause, "a change", f"{moves:.2g}")
 
@@ -540,8 +541,8 @@ def test_recipe_tying_saves_a_third_of_gpt2(student):
     counted(student, cfg.but(tie_embeddings=False), 163_037_184, "GPT-2 small untied", "Is the head V * D more?")
     saved, tied = cfg.V * cfg.D, student.count_parameters(cfg)
     expect.same(saved, 38_597_376, "tying saves another number", "V * D?")
-    expect.close(saved / tied, 0.3102, 1e-4, "tying does not save 31.0% of the tied model", "Is the total right?")
-    expect.close(saved / (tied + saved), 0.2367, 1e-4, "nor 23.7% of the untied one", "Is the total right?")
+    expect.close(saved / tied, 0.3101690, 1e-4, "tying does not save 31.0% of the tied model", "Is the total right?")
+    expect.close(saved / (tied + saved), 0.2367397, 1e-4, "nor 23.7% of the untied one", "Is the total right?")
 
 
 VANILLA = ModelConfig(

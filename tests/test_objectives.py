@@ -189,7 +189,7 @@ def test_objectives_masked_gives_77_signals_of_512(student):
     signals = int((outcome.output[1] != IGNORED).sum())
     cause = "15% of 512 is 77; a causal LM gets 511 from the same tokens, 6.6 times as many."
     expect.same(signals, 77, "masked LM gives another number of signals", cause)
-    expect.close(511 / signals, 1 / 0.15, 0.05, "the ratio to causal LM is not about 6.67", cause)
+    expect.close(511 / signals, 6.6363636, 1e-3, "a causal LM does not give 6.6 times as many", cause)
     expect.identical(outcome.inputs[0], tokens, "the caller's tokens were changed", "Do you write into tokens?")
 
 

@@ -324,7 +324,7 @@ def test_rope_accepts_strided_input(student):
     heads = x.transpose(1, 2)  # (B, N, T, H), as the attention has it
     cause = "Does a .view() need memory in one piece? Try reshape, or a contiguous copy."
     right = turned(student, heads.contiguous(), positions)
-    expect.close(turned(student, heads, positions), right, 1e-6, "a transposed input gives other values", cause)
+    expect.close(turned(student, heads, positions), right, 1e-5, "a transposed input gives other values", cause)
 
 
 @pytest.mark.points(0)
