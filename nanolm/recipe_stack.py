@@ -21,7 +21,7 @@ from nanolm.model import LanguageModel
 
 L, V, D, N, H, B, T = 32, 32, 32, 4, 8, 8, 16
 F_PLAIN, F_GATED = 4 * D, 85  # 85 is 8D/3: as many parameters either way
-STEPS, LAST, RATE = 40, 10, 8e-3
+STEPS, LAST, RATE = 28, 8, 1e-2
 DRIFT, LOG_Z = 8, 20.0
 SEED = 0  # one try: near the edge another seed may fall on the other side
 
