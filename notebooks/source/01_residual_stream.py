@@ -5,8 +5,10 @@
 # thirty did not, unless the learning rate was warmed up with great care. What broke, and why does moving the norm
 # a few centimetres in the drawing repair it?
 #
-# Notation: B batch, L layers, T query length, D width. The stream is a tensor of (B, T, D) that every layer reads and
-# adds to. Layer $l$ computes $f_l$:
+# The letters of the week: B batch, L layers, T query length, S key length, V vocabulary, D width, H head size, F FFN width,
+# N query heads, K key/value heads, G = N / K query heads to each key/value head.
+#
+# The stream is a tensor of (B, T, D) that every layer reads and adds to. Layer $l$ computes $f_l$:
 #
 # | placement | one layer | what stands on the path of the gradient |
 # | --- | --- | --- |
@@ -43,7 +45,7 @@ show(figure)
 claim("0.9 to the 32nd", 0.9**32, 0.034, within=0.0005)
 
 # %% [markdown]
-# ## The toll, measured
+# ## The gradient's path
 #
 # We build the same stack twice, around the implementation under test, and cut every branch off from the gradient:
 # what arrives at the bottom has come along the stream alone. In formulas, the Jacobian of a pre-norm layer is
@@ -122,7 +124,7 @@ def toll(L):
 depth = watch(toll, L=slider("L", [2, 4, 8, 16, 32], start=8))
 
 # %% [markdown]
-# ## What it does to training
+# ## Where the norm goes
 #
 # Both stacks have 16 layers, the same first weights, the same text and the same constant learning rate: no warmup.
 # We stop twice to look at the gradient in every layer's weights.
@@ -199,9 +201,10 @@ claim("post-norm, size after every layer", float(steady[1:].max()), 1.0, within=
 claim("pre-norm, change by the last layer over change by the first", float(shares[-1] / shares[0]), at_most=0.5)
 
 # %% [markdown]
-# ## $I + \partial f / \partial x$, drawn
+# ## Two sums
 #
-# One token, one layer, D = 32: how each entry of the output moves with each entry of the input. The diagonal is the
+# A block is two sums: $x$ plus what attention found, then *that* plus what the FFN makes of it, each branch behind a norm of its
+# own. The stream that is added to is never the normed copy. Its derivative is $I + \partial f / \partial x$. One token, one layer, D = 32: how each entry of the output moves with each entry of the input. The diagonal is the
 # identity. It is there whatever the branches do, and where both output projections are zero it is all there is.
 
 # %%

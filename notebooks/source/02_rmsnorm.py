@@ -33,9 +33,9 @@ def layernorm(x, eps=1e-8):
 
 
 # %% [markdown]
-# ## Two numbers first
+# ## The formula
 #
-# The vector [3, 4]. Both entries are positive, and the second is a third larger than the first.
+# Two numbers first: the vector [3, 4]. Both entries are positive, and the second is a third larger than the first.
 
 # %%
 x = torch.tensor([3.0, 4.0])
@@ -55,6 +55,8 @@ show(figure)
 claim("root mean square of [3, 4]", float(x.pow(2).mean().sqrt()), 3.54, within=0.005)
 claim("RMSNorm of [3, 4]", rmsnorm(x), [0.85, 1.13], within=0.005)
 claim("LayerNorm of [3, 4]", layernorm(x), [-1, 1], within=1e-5)
+sizes = [sum(p.numel() for p in norm.parameters()) for norm in (impl.RMSNorm(4096), torch.nn.LayerNorm(4096))]
+claim("parameters at D = 4096: RMSNorm, LayerNorm", sizes, [4_096, 8_192])
 
 # %% [markdown]
 # LayerNorm has forgotten that both entries were positive, and by how much they differed: in D = 2 it can only say which
@@ -107,9 +109,9 @@ claim("LayerNorm against RMSNorm of the projection, largest difference",
       float((layernorm(cloud) - rmsnorm(cloud @ projector)).abs().max()), 0.0, within=1e-3)
 
 # %% [markdown]
-# ## How much is lost by leaving the mean in?
+# ## What the mean does
 #
-# In a wide vector: next to nothing, as long as the mean is small beside the spread. If the two norms divide by almost
+# How much is lost by leaving it in? In a wide vector: next to nothing, as long as the mean is small beside the spread. If the two norms divide by almost
 # the same number, the cheaper one wins.
 
 # %%
@@ -158,9 +160,9 @@ outside = (spread[128] - 1).abs().ge(0.5).float().mean()
 claim("share further off than half, D = 128 (Chebyshev allows 0.0625)", float(outside), at_most=2 / (128 * 0.25))
 
 # %% [markdown]
-# ## eps: a floor under the division
+# ## eps
 #
-# A row of zeros has no direction. With $\epsilon$ *inside* the root nothing is divided by zero, and a row far smaller
+# A floor under the division. A row of zeros has no direction. With $\epsilon$ *inside* the root nothing is divided by zero, and a row far smaller
 # than $\sqrt\epsilon$ stays small instead of being blown up to full size.
 
 # %%
@@ -179,7 +181,7 @@ claim("a row whose mean square is eps comes out at", float(at_root), 0.5**0.5, w
 claim("a row of zeros", rmsnorm(torch.zeros(4), 1e-5), [0, 0, 0, 0])
 
 # %% [markdown]
-# ## Why the arithmetic is done in fp32
+# ## Number formats
 #
 # fp16 ends at 65,504, and the square of 256 is 65,536. A stream entry of 1,000 is nothing unusual: recall the
 # sizes in SmolLM2 (notebook 01). RMSNorm therefore squares in fp32 and casts back once.
@@ -196,7 +198,7 @@ naive = loud / (loud.pow(2).mean() + 1e-5).sqrt()
 claim("the same without fp32: everything is gone", naive, [0, 0, 0, 0])
 
 # %% [markdown]
-# ## Why there is a gain
+# ## The gain
 #
 # On the sphere every channel has the same say on average. The gain $\gamma$ gives each its own scale back, down to
 # zero: a channel that a branch should not hear. It starts at one and is learned. In SmolLM2 it has been:
@@ -219,6 +221,29 @@ if real:
     claim("the smallest median gain of a layer", float(gains.median(dim=-1).values.min()), at_most=0.01)
 
 # %% [markdown]
+# ## The gradient
+#
+# Make a row ten times larger and RMSNorm's output stays. So the loss has no slope along the row itself: with $n = x/r$, $r$ the root
+# mean square and $g$ the upstream gradient times the gain, the gradient of $x$ is $g$ with its part along $n$ taken out,
+# over $r$. Take "its part along $n$" as a mean over D, since $\|n\|^2 = D$. Drawn for 60 random upstream gradients at D = 2:
+
+# %%
+row = torch.tensor([1.5, 0.5], requires_grad=True)
+upstreams = torch.randn(60, 2, generator=torch.Generator().manual_seed(4))
+norm = impl.RMSNorm(2, 1e-8)
+pulls = torch.stack([torch.autograd.grad((norm(row) * upstream).sum(), row)[0] for upstream in upstreams])
+figure, axes = pictures(width=9, height=5)
+for pull in pulls:
+    axes.plot([1.5, 1.5 + float(pull[0])], [0.5, 0.5 + float(pull[1])], color=LAYER, linewidth=1.5, alpha=0.6)
+axes.annotate("", (1.5, 0.5), (0, 0), arrowprops={"color": RMS, "width": 3, "headwidth": 13})
+axes.text(0.5, -0.15, "the row x", color=RMS, fontsize=17, fontweight="bold")
+axes.text(1.9, 1.2, "all its gradients", color=LAYER, fontsize=17, fontweight="bold")
+axes.set(xlim=(-0.2, 3.4), ylim=(-1.5, 2.4), aspect="equal", xlabel="entry 1", ylabel="entry 2")
+axes.set_title("The gradient stands at right angles to the row")
+show(figure)
+claim("largest part of a gradient along the row", float((pulls @ row.detach()).abs().max()), 0.0, within=1e-5)
+
+# %% [markdown]
 # ## When it goes wrong
 #
 # | symptom | cause | the test that says so |
@@ -229,6 +254,7 @@ if real:
 # | tiny rows are too large | eps stands outside the root | `test_rmsnorm_puts_eps_inside_the_root` |
 # | zeros or NaN in fp16 | squares without fp32 | `test_rmsnorm_fp16_does_not_overflow` |
 # | the next matrix product complains about types | the result is not cast back | `test_rmsnorm_preserves_dtype` |
+# | the gradient of x is off, the output is right | the divisor is taken for a constant | `test_backward_matches_autograd` |
 # | training starts far too loud or silent | the gain does not start at one | `test_rmsnorm_gamma_starts_at_one` |
 
 # %% [markdown]

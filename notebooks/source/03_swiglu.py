@@ -48,7 +48,7 @@ claim("silu(2)", float(silu(torch.tensor(2.0))), 1.76, within=0.005)
 claim("silu(-2)", float(silu(torch.tensor(-2.0))), -0.24, within=0.005)
 
 # %% [markdown]
-# ## The worked example
+# ## The gate
 #
 # F = 2. The up branch says 3 in both places, the gate says 2 and -2. We load these numbers into the `SwiGLU` under test, with
 # weights that read them off the input, and ask for the two hidden entries.
@@ -135,7 +135,7 @@ claim("SwiGLU: largest error anywhere", float((gated - asked).abs().max()), at_m
 claim("GELU: typical error outside", float((plain - asked).pow(2).mean().sqrt()), at_least=0.5)
 
 # %% [markdown]
-# ## The third matrix, paid for
+# ## 8/3
 #
 # Three matrices of width 4D would be $12D^2$, half as much again. So the width shrinks until the bill is the old one:
 #
@@ -215,6 +215,22 @@ last = {name: sum(float(curves[name, seed][-30:].mean()) for seed in range(3)) /
 claim("mean loss of the last 30 steps, SwiGLU minus GELU", last["swiglu"] - last["gelu"], at_most=0.05)
 
 # %% [markdown]
+# ## Number formats
+#
+# $z\,\sigma(z)$ written with a plain $e^{-z}$ overflows for a gate of -100: the value is still right ($-100 / \infty = 0$), the
+# gradient is not a number. Library functions have this solved. The result has the format of the input: bf16 in, bf16 out.
+
+# %%
+far = torch.tensor(-100.0, requires_grad=True)
+naive = far / (1 + torch.exp(-far))
+claim("gate -100, value: plain formula, library", [float(naive.detach()), float(silu(far.detach()))], [0, 0], within=1e-30)
+broken, = torch.autograd.grad(naive, far)
+sound, = torch.autograd.grad(silu(far), far)
+print(f"gradient: plain formula {float(broken)}, library {float(sound)}")
+assert broken.isnan() and sound.isfinite()
+assert impl.SwiGLU(8, 16).bfloat16()(torch.ones(8, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+# %% [markdown]
 # ## When it goes wrong
 #
 # | symptom | cause | the test that says so |
@@ -224,6 +240,7 @@ claim("mean loss of the last 30 steps, SwiGLU minus GELU", last["swiglu"] - last
 # | a trained model talks nonsense, shapes fit | gate and up exchanged | `test_swiglu_gate_carries_the_silu` |
 # | close, but not the stored answer | GELU or sigmoid in place of SiLU | `test_swiglu_uses_silu` |
 # | doubling the content more than doubles the output | both branches are bent | `test_swiglu_is_linear_in_the_up_branch` |
+# | NaN after some steps, the output was right | a plain exponential in the gate | `test_swiglu_gradient_is_finite_for_large_inputs` |
 # | names in the state dict that nobody expects | biases | `test_swiglu_has_no_bias` |
 
 # %% [markdown]

@@ -50,9 +50,9 @@ claim("parameters of GPT-2 small's table, T_max * D", gpt2.T_max * gpt2.D, 786_4
 claim("rows that it has, and the row that token 1,025 would need", [gpt2.T_max, 1_025], [1_024, 1_025])
 
 # %% [markdown]
-# ## Four clocks
+# ## The turn
 #
-# H = 8: four pairs. Each starts as a hand that points to the right, and is turned by the code under test to the
+# Four clocks, H = 8: four pairs. Each starts as a hand that points to the right, and is turned by the code under test to the
 # positions 0 to 7. The first hand goes round once in about six tokens, the last one hardly moves.
 
 # %%
@@ -77,9 +77,9 @@ claim("length of every hand after turning", float(hands.norm(dim=-1).max()), 1.0
 claim("tokens in one turn of the first hand", TAU / float(frequencies[0]), 6.28, within=0.005)
 
 # %% [markdown]
-# ## The pay-off: only the distance counts
+# ## Relative positions
 #
-# One query and one key, H = 64, put at every pair of positions. Along each diagonal $n - m$ is the same, and so is the score.
+# The pay-off: only the distance counts. One query and one key, H = 64, put at every pair of positions. Along each diagonal $n - m$ is the same, and so is the score.
 
 # %%
 generator = torch.Generator().manual_seed(2)
@@ -125,7 +125,11 @@ claim("largest difference between the two places", float((here - there).abs().ma
 claim("largest difference to no positions at all", float((here - plain).abs().max()), at_least=0.3)
 
 # %% [markdown]
-# A pattern learned at one place holds at every other one. What is left over is fp32's rounding of angles near 6,000: in
+# A pattern learned at one place holds at every other one.
+#
+# ## Angles
+#
+# An angle is a position times a frequency, and positions are large. What is left over is fp32's rounding of angles near 6,000: in
 # bf16 it would be a disaster, since bf16 cannot tell 257 from 256.
 
 # %%
@@ -145,7 +149,7 @@ claim("positions in fp32, shifted by 256: scores move by", moved_by_shift(torch.
 claim("positions rounded to bf16: scores move by", moved_by_shift(torch.bfloat16), at_least=0.3)
 
 # %% [markdown]
-# ## Fast hands, slow hands, and the base
+# ## Frequencies
 #
 # Pair $i$ comes round every $2\pi / \theta_i$ tokens. A pair that has come round says the same for two distances. Llama 3
 # raised the base from 10,000 to 500,000, so that the slowest pairs do not come round within 128k tokens.
@@ -176,7 +180,7 @@ claim("pairs slower than 128k, base 10,000", int((llama2 > CONTEXT).sum()), 0)
 claim("pairs slower than 128k, base 500,000", int((llama3 > CONTEXT).sum()), 15)
 
 # %% [markdown]
-# ## Two layouts, one idea
+# ## Layouts
 #
 # Which two entries make a pair is a free choice, as long as queries and keys make the same one. Two are in use:
 
@@ -226,6 +230,20 @@ if real:
 # It still speaks English, only much worse: each word is a choice among 4.7 times as many. That is why this mistake is found so late.
 #
 # Only queries and keys are turned. Values carry content and stay as they are: `w_v` needs no reordering.
+#
+# ## Number formats
+#
+# Angles, cosines and sines are fp32, and stay fp32 where the model is bf16. What is turned keeps its own format: bf16 in, bf16 out, or
+# the next product complains about two formats. And the turned copy is a copy: the input stays as it was.
+
+# %%
+x = torch.randn(3, 64, generator=generator).bfloat16()
+before = x.clone()
+assert turned(x, torch.arange(3)).dtype == torch.bfloat16
+assert torch.equal(x, before)
+print("bf16 in, bf16 out, and the input is as it was")
+
+# %% [markdown]
 #
 # *A kind word on the lessons.* "RoPE extrapolates" means that a larger angle is well defined, where a table has no row. It
 # does not mean that quality holds far past the trained length: notebook 10 measures how it falls, and what helps.

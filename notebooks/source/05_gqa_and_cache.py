@@ -28,7 +28,7 @@ MHA, GQA, MQA = COLOURS["orange"], COLOURS["blue"], COLOURS["green"]
 impl = active("repeat_kv", "causal_mask", "kv_cache_bytes_per_token", "GroupedQueryAttention", "Block")
 
 # %% [markdown]
-# ## What broke: a page of memory for every token
+# ## What the cache costs
 #
 # The 7B class: L = 32, N = 32, H = 128, two bytes a number. With as many key/value heads as query heads (MHA), K = 32.
 #
@@ -62,7 +62,7 @@ claim("GQA, 32,768 tokens, in GB", per_token["GQA, K = 8"] * 32_768 / 1e9, 4.3, 
 claim("the same two in GiB of 2^30", [per_token[name] * 32_768 / 2**30 for name in list(kinds)[:2]], [16, 4])
 
 # %% [markdown]
-# ## The swap: neighbours share a shelf
+# ## Heads and groups
 #
 # All N query heads stay. Only the keys and values are fewer, and each is read by G query heads: query head n reads key/value
 # head n // G. The order matters: `[k0 k0 k1 k1]`, not `[k0 k1 k0 k1]`. Drawn from what the code under test returns:
@@ -112,7 +112,44 @@ show(figure)
 claim("cache of MHA over cache of GQA with G = 4", sizes[0] / sizes[2], 4)
 
 # %% [markdown]
-# ## With and without a cache
+# ## The mask
+#
+# Query t sees its own token and those before it. With a cache the T new queries are the *last* T of S tokens, so the mask of a chunk
+# is the lower end of the whole one. From the code under test:
+
+# %%
+figure, axes = pictures(columns=3, width=14, height=4.6)
+masks = {"the whole text, T = S = 6": (6, 6), "a chunk, T = 2 of S = 6": (2, 6), "one token, T = 1 of S = 6": (1, 6)}
+for panel, (title, shape) in zip(axes, masks.items(), strict=True):
+    mask = impl.causal_mask(*shape)
+    panel.imshow(mask, cmap="cividis", vmin=0, vmax=1, extent=(0, 6, 6, 6 - shape[0]))
+    panel.set(xlabel="key (S)", ylabel="query: token", xlim=(0, 6), ylim=(6, 0), title=title)
+    panel.title.set_fontsize(16)
+show(figure)
+claim("tokens seen by each query of the chunk", impl.causal_mask(2, 6).sum(dim=-1), [5, 6])
+claim("tokens seen by the one new token", impl.causal_mask(1, 6).sum(dim=-1), [6])
+
+# %% [markdown]
+# ## Scores and scale
+#
+# A score is a sum of H products: with entries of unit variance its variance is H. Divided by $\sqrt H$ it is 1 for every head size, and
+# the softmax begins soft.
+
+# %%
+sizes = [8, 16, 32, 64, 128, 256]
+generator = torch.Generator().manual_seed(0)
+raw = [float((torch.randn(4000, H, generator=generator) * torch.randn(4000, H, generator=generator)).sum(-1).std()) for H in sizes]
+scaled = [spread / H**0.5 for spread, H in zip(raw, sizes, strict=True)]
+figure, axes = pictures(height=4)
+axes.plot(sizes, raw, "o-", color=MHA, label="q . k")
+axes.plot(sizes, scaled, "o-", color=GQA, label=r"q . k / $\sqrt{H}$")
+axes.legend(fontsize=17)
+axes.set(xlabel="head size H", ylabel="spread of the scores", title="Without the scale, larger heads shout")
+show(figure)
+claim("spread at H = 64: raw, scaled", [raw[3], scaled[3]], [8, 1], within=0.3)
+
+# %% [markdown]
+# ## The cache
 #
 # The same tiny model writes 64 tokens twice: once it is given the whole text at every step, once only the new token and a
 # cache. The answers must be the same. The work is not.
