@@ -41,16 +41,17 @@ class Batch:
         """Under which key this submission's result is kept."""
         return key_of(intake, self.setting)
 
-    def results(self, intakes, jobs, started=lambda: None):
-        """Yield (intake, result) as submissions are done. GraderError where nothing can be graded at all."""
+    def results(self, intakes, jobs):
+        """Yield (intake, result) as submissions are done. GraderError where the reference itself does not pass."""
         waiting = list(reversed(intakes))
         slots = [_Slot(self, number) for number in range(min(jobs, len(waiting)))]
         try:
             busy = {}
+            if slots:
+                _prove(slots[0])
             for slot in slots:
                 busy[slot.channel] = slot
                 slot.give(waiting.pop())
-            started()
             while busy:
                 for channel in wait(list(busy)):
                     slot = busy[channel]
@@ -63,15 +64,6 @@ class Batch:
         finally:
             for slot in slots:
                 slot.close()
-
-    def prove(self):
-        """The reference must pass every test of this exam; GraderError says which it does not."""
-        [(_, result)] = self.results([Intake("reference", take_in(REFERENCE).texts)], jobs=1)
-        if result["state"] == GRADER_ERROR:
-            raise GraderError(result["error"])
-        red = [test["name"] for test in result["tests"] if test["state"] != PASSED]
-        if red:
-            raise GraderError(f"the reference itself does not pass {', '.join(red)}")
 
 
 class _Slot:
@@ -102,6 +94,17 @@ class _Slot:
             self._process.join()
 
 
+def _prove(slot):
+    """The reference must pass every test of the exam before anybody is asked; GraderError says which it does not."""
+    slot.give(Intake("reference", take_in(REFERENCE).texts))
+    _, result = slot.take()
+    if result["state"] == GRADER_ERROR:
+        raise GraderError(result["error"])
+    red = [test["name"] for test in result["tests"] if test["state"] != PASSED]
+    if red:
+        raise GraderError(f"the reference itself does not pass {', '.join(red)}")
+
+
 def _serve(channel, batch, number):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
@@ -117,7 +120,7 @@ def _serve(channel, batch, number):
             try:
                 if zygote is None or not zygote.alive:
                     zygote = Zygote(batch.sandboxed, batch.limits, number)
-                result = _grade_in_a_fork(intake, zygote, batch)
+                result = grade_in_a_fork(intake, zygote, batch)
                 break
             except GraderError as error:
                 result = failed_result(intake, str(error))
@@ -129,7 +132,8 @@ def _serve(channel, batch, number):
         zygote.close()
 
 
-def _grade_in_a_fork(intake, zygote, batch):
+def grade_in_a_fork(intake, zygote, batch):
+    """The result of one submission, from a fresh process; GraderError where it gives none."""
     receiver, sender = FORK.Pipe(duplex=False)
     child = FORK.Process(target=_send_result, args=(sender, intake, zygote, batch))
     child.start()

@@ -137,10 +137,10 @@ def _bytes(path):
         if path.is_symlink():
             raise Refused(f"{path.name} is a link: hand in the file itself.") from None
         raise Refused(f"{path.name} can't be read: hand in a plain file.") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Refused(f"{path.name} is not a plain file: hand in the file itself.")
     with os.fdopen(fd, "rb") as stream:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode):
-            raise Refused(f"{path.name} is not a plain file: hand in the file itself.")
         data = stream.read(SIZE_LIMIT + 1)
     if len(data) > SIZE_LIMIT:
         raise Refused(f"{path.name} is larger than {SIZE_LIMIT:,} bytes: hand in your code only.")

@@ -46,25 +46,28 @@ def run(args):
 
 
 def _run(args):
-    if not args.submissions.is_dir():
-        raise RunError(f"{args.submissions} is not a folder: name the one that holds a folder for each submission.")
     if args.jobs < 1:
         raise RunError(f"--jobs {args.jobs} must be at least 1.")
     if not args.unsandboxed and sandbox.bubblewrap() is None:
         raise RunError("there is no bubblewrap (bwrap) here: install it, or read what --unsandboxed warns of.")
     if args.unsandboxed:
         print(WARNING, file=sys.stderr)
-    secret, shelf = read_secret(args.secret), Shelf(args.out.absolute())
-    intakes = [take_in(path) for path in sorted(args.submissions.iterdir()) if not path.name.startswith(".")]
+    return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs)
+
+
+def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",), limits=None):
+    """Grade what is missing or changed and export; 1 where a grade is missing. `arguments` name the tests."""
+    if not submissions.is_dir():
+        raise RunError(f"{submissions} is not a folder: name the one that holds a folder for each submission.")
+    intakes = [take_in(path) for path in sorted(submissions.iterdir()) if not path.name.startswith(".")]
     if not intakes:
-        raise RunError(f"{args.submissions} is empty: put a folder for each submission there.")
+        raise RunError(f"{submissions} is empty: put a folder for each submission there.")
+    shelf = Shelf(out.absolute())
     with _alone(shelf.out) as work:
-        batch = Batch(prepare(private_seed(secret), work), secret, not args.unsandboxed)
+        batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits)
         todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
-        if todo:
-            batch.prove()
         start = time.monotonic()
-        for count, (intake, result) in enumerate(batch.results(todo, args.jobs), 1):
+        for count, (intake, result) in enumerate(batch.results(todo, jobs), 1):
             shelf.put(intake.name, result)
             _progress(count, len(todo), intake.name, time.monotonic() - start)
     return _export(shelf, intakes, len(todo))

@@ -20,6 +20,7 @@ WITHOUT = ("cacheprovider", "terminalreporter", "logging", "unraisableexception"
            "faulthandler", "junitxml", "doctest", "capture")
 SETTINGS = ("-q", "--rootdir", str(ROOT), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
+PARROT = "this part is right for the numbers of the public tests only: does your code compute, or look up?"
 ELSEWHERE = "with other numbers than those of the public tests your code raises an exception"
 
 
@@ -94,8 +95,20 @@ def _result(intake, private, public):
         shown["message"] = _message(test, public.get(test["id"]))
         shown["mistake"] = (public.get(test["id"]) or {}).get("mistake")
         tests.append(shown)
+    _void_parrots(tests, private, public)
     points = sum(test["earned"] for test in tests)
     return {**_head(intake), "state": "graded", "error": "", "points": points, "tests": tests}
+
+
+def _void_parrots(tests, private, public):
+    """Take the points of a part that knows the public numbers only: at least two of its tests say so.
+
+    Code that computes, right or wrong, does not pass a test with one seed and fail it with another.
+    """
+    flipped = [test["part"] for test in private if public.get(test["id"], {}).get("outcome") == PASSED]
+    for test in tests:
+        if flipped.count(test["part"]) >= 2 and test["state"] in (PASSED, FAILED):
+            test |= {"state": FAILED, "earned": 0, "message": PARROT, "mistake": None}
 
 
 def _message(private, public):

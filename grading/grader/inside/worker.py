@@ -44,7 +44,14 @@ def _answer(sock, desk, head, tensors, folder):
         answer = {"id": head["id"], "answer": wire.encode(desk.do(head, tensors), found)}
         wire.send(sock, answer, found)
     except BaseException as error:  # also KeyboardInterrupt, and whatever else student code may raise
-        wire.send(sock, {"id": head["id"], "error": describe(error, folder)}, [])
+        wire.send(sock, {"id": head["id"], "error": _described(error, folder)}, [])
+
+
+def _described(error, folder):
+    try:
+        return describe(error, folder)
+    except BaseException:  # an exception that can't even be printed
+        return describe(StudentError("Exception", "it can't be shown", ""), folder)
 
 
 def describe(error, folder):

@@ -1,0 +1,122 @@
+"""Every hostile submission ends in its state, steals no point, and leaves the rest of the grading alone."""
+
+import json
+import os
+import sqlite3
+import time
+
+import pytest
+from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS
+
+from grading.grader import sandbox
+from grading.grader.batch import Batch, prepare
+from grading.grader.intake import take_in
+from grading.patches import REFERENCE, ROOT
+
+SECRET = b"the secret of these tests"
+LIMITS = sandbox.Limits(call=2.0, part=2.5, submission=8.0)
+MODES = ("sandboxed", "unsandboxed")
+
+
+def played(mode):
+    """The attacks of one mode."""
+    return [name for name, attack in ATTACKS.items() if mode == "sandboxed" or not attack.sandbox_only]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder of the grader's, with a gradebook that an attack may look for."""
+    folder = tmp_path_factory.mktemp("grading")
+    with sqlite3.connect(folder / "gradebook.db") as base:
+        base.execute("create table grade (points)")
+        base.execute("insert into grade values (1)")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(place):
+    """mode -> {attack: result}, each mode graded once, when it is first asked for."""
+    found = {}
+
+    def of(mode):
+        if mode == "sandboxed" and sandbox.bubblewrap() is None:
+            pytest.skip("there is no bubblewrap here")
+        if mode not in found:
+            found[mode] = grade_all(place, mode)
+        return found[mode]
+
+    return of
+
+
+def grade_all(place, mode):
+    submissions = place / mode
+    rope = (REFERENCE / "rope.py").read_text(encoding="utf-8")
+    names = {"course": ROOT, "victim": place / "gradebook.db", "submissions": submissions}
+    for name in played(mode):
+        (submissions / name).mkdir(parents=True)
+        for file, text in ATTACKS[name].files(rope).items():
+            for word, value in names.items():
+                text = text.replace("{" + word + "}", str(value))
+            (submissions / name / file).write_text(text, encoding="utf-8")
+    batch = Batch(prepare(4711, place, ARGUMENTS), SECRET, mode == "sandboxed", LIMITS)
+    intakes = [take_in(path) for path in sorted(submissions.iterdir())]
+    return {intake.name: result for intake, result in batch.results(intakes, jobs=2)}
+
+
+@pytest.mark.parametrize(("mode", "name"), [(mode, name) for mode in MODES for name in played(mode)])
+def test_an_attack_ends_in_its_state_and_steals_nothing(results, mode, name):
+    attack, result = ATTACKS[name], results(mode)[name]
+    assert result["state"] == "graded", result["error"]
+    tests = {test["name"]: test for test in result["tests"]}
+    met = {tests[name]["state"] for name in ATTACKED}
+    assert met <= attack.states, [(tests[name]["state"], tests[name]["message"]) for name in ATTACKED]
+    assert sum(tests[name]["earned"] for name in ATTACKED) == attack.points
+    assert [tests[name]["state"] for name in BYSTANDERS] == ["passed"] * len(BYSTANDERS)
+    assert all(test["message"] for test in tests.values() if test["state"] != "passed")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_students_read_is_plain_text_without_private_numbers(results, mode):
+    for name, result in results(mode).items():
+        text = json.dumps(result, ensure_ascii=False)
+        assert text.isascii() and "\x1b" not in text and "\\u001b" not in text, name
+        assert not {"expected", "got", "measured", "fingerprint"} & {key for test in result["tests"] for key in test}
+
+
+def test_the_gradebook_and_the_folders_are_as_they_were(results, place):
+    results("sandboxed")
+    with sqlite3.connect(place / "gradebook.db") as base:
+        assert base.execute("select points from grade").fetchall() == [(1,)]
+    assert not list(place.rglob("left_behind"))
+    assert not os.path.exists("/dev/shm/left_behind") and not os.path.exists("/tmp/left_behind")
+
+
+def test_nothing_goes_on_running(results):
+    results("sandboxed")
+    deadline = time.monotonic() + 5
+    while (left := workers_alive()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+
+
+def workers_alive():
+    """Processes of student code: they have uids that nobody else has."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            uid = os.stat(f"/proc/{entry}").st_uid if entry.isdigit() else 0
+        except OSError:
+            continue
+        if uid > sandbox.FIRST_UID:
+            found.append(entry)
+    return found
+
+
+def test_every_row_is_played_somewhere():
+    from attacks.table import OF_NOTEBOOKS, OF_OTHER_TESTS
+
+    played = {attack.row for attack in ATTACKS.values()} | set(OF_NOTEBOOKS) | set(OF_OTHER_TESTS)
+    own = [attack for attack in ATTACKS.values() if attack.row == "own"]
+    assert len(played) >= 20 and len(own) >= 20
+    for file in OF_OTHER_TESTS.values():
+        assert (ROOT / "grading" / "tests" / file).is_file()

@@ -1,0 +1,45 @@
+"""A test means the same on both sides: in process for the student, through a worker for the grade."""
+
+import pytest
+
+from grading.grader import sandbox
+from grading.grader.batch import Batch
+from grading.grader.intake import take_in
+from grading.grader.session import PUBLIC_ANSWERS, Exam
+from grading.patches import REFERENCE, ROOT, load_mistakes, materialise
+from grading.runs import reports
+
+SAMPLES = ("all_right", "five_mistakes", "half_finished")
+MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std")  # and one of every other part
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    """{submission: ({test: state} in process, {test: state} through a worker)}."""
+    room = tmp_path_factory.mktemp("both")
+    folders = {name: ROOT / "grading" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
+    mistakes = load_mistakes()
+    chosen = {mistake.part: mistake for mistake in mistakes.values()}  # the last of each part
+    for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):
+        materialise(REFERENCE, [mistake], room / mistake.id)
+        folders[mistake.id] = room / mistake.id
+    here = {name: {test["name"]: test["outcome"] for test in tests} for name, tests in reports(folders)}
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
+    intakes = [take_in(folder) for folder in folders.values()]
+    there = {
+        intake.name: {test["name"]: test["state"] for test in result["tests"]}
+        for intake, result in batch.results(intakes, jobs=2)
+    }
+    return {name: (here[name], there[folder.name]) for name, folder in folders.items()}
+
+
+def test_every_test_has_the_same_state_both_ways(states):
+    assert len(states) >= 8
+    for name, (here, there) in states.items():
+        assert set(here) == set(there)
+        assert {test: (here[test], there[test]) for test in here if here[test] != there[test]} == {}, name
+
+
+def test_the_comparison_has_seen_every_state(states):
+    seen = {state for _, there in states.values() for state in there.values()}
+    assert {"passed", "failed", "not started", "waiting"} <= seen
