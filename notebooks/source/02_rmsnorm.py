@@ -236,10 +236,10 @@ figure, axes = pictures(width=9, height=5)
 for pull in pulls:
     axes.plot([1.5, 1.5 + float(pull[0])], [0.5, 0.5 + float(pull[1])], color=LAYER, linewidth=1.5, alpha=0.6)
 axes.annotate("", (1.5, 0.5), (0, 0), arrowprops={"color": RMS, "width": 3, "headwidth": 13})
-axes.text(0.5, -0.15, "the row x", color=RMS, fontsize=17, fontweight="bold")
+axes.text(-1.2, 0.45, "the row x", color=RMS, fontsize=17, fontweight="bold")
 axes.text(1.9, 1.2, "all its gradients", color=LAYER, fontsize=17, fontweight="bold")
-axes.set(xlim=(-0.2, 3.4), ylim=(-1.5, 2.4), aspect="equal", xlabel="entry 1", ylabel="entry 2")
-axes.set_title("The gradient stands at right angles to the row")
+axes.set(xlim=(-1.5, 5), ylim=(-1.3, 2.4), aspect="equal", xlabel="entry 1", ylabel="entry 2")
+axes.set_title("Every gradient is orthogonal to x")
 show(figure)
 claim("largest part of a gradient along the row", float((pulls @ row.detach()).abs().max()), 0.0, within=1e-5)
 

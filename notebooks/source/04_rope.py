@@ -149,6 +149,20 @@ claim("positions in fp32, shifted by 256: scores move by", moved_by_shift(torch.
 claim("positions rounded to bf16: scores move by", moved_by_shift(torch.bfloat16), at_least=0.3)
 
 # %% [markdown]
+# ## Positions by row
+#
+# The texts of a batch may stand at different positions (one is continued at 40 while another begins). Positions are then (B, T), the
+# tables (B, T, H/2), and an axis is put in for the heads, (B, 1, T, H/2): every head of a row turns by that row's positions.
+
+# %%
+rows = torch.stack((torch.arange(6), 40 + torch.arange(6)))  # (B, T)
+cos, sin = impl.rope_cos_sin(rows, impl.rope_frequencies(64))
+together = impl.apply_rope(Q.expand(2, 3, 6, 64), cos[:, None], sin[:, None])  # (B, N, T, H)
+claim("shape of the tables", list(cos.shape), [2, 6, 32])
+claim("each row as if it were alone, largest difference",
+      max(float((together[b] - turned(Q, rows[b])).abs().max()) for b in range(2)), 0.0, within=1e-5)
+
+# %% [markdown]
 # ## Frequencies
 #
 # Pair $i$ comes round every $2\pi / \theta_i$ tokens. A pair that has come round says the same for two distances. Llama 3
