@@ -29,7 +29,12 @@ def execute(notebook, folder, implementation, seconds=600):
     """Run a notebook in `folder` with this implementation, in place; CellExecutionError where a cell fails."""
     environment = {**os.environ, "NANOLM_IMPL": implementation, "PYTHONPATH": str(ROOT)}
     client = NotebookClient(
-        notebook, timeout=seconds, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=seconds,
+        startup_timeout=seconds,  # a busy machine may take minutes to start a kernel, and
+        iopub_timeout=60,  # seconds to hand over the last output
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
     )
     client.execute(env=environment)
 

@@ -26,9 +26,9 @@ BARE, NORMED, CAPPED = COLOURS["orange"], COLOURS["blue"], COLOURS["green"]
 impl = active("GroupedQueryAttention", "softcap", "z_loss", "RMSNorm", "Block")
 
 # %% [markdown]
-# ## What broke: projections grow, the softmax saturates
+# ## QK-norm
 #
-# One head over T = 32 tokens, through the attention under test. The values are set so that its output *is* the row of attention
+# What broke: projections grow, the softmax saturates. One head over T = 32 tokens, through the attention under test. The values are set so that its output *is* the row of attention
 # weights: token s carries a 1 in place s. Then `w_q` and `w_k` are multiplied by a factor, as if training had let them grow.
 
 # %%
@@ -109,7 +109,7 @@ claim("QK-norm: slope left, grown 32 times", float(slope["QK-norm"][-1]), at_lea
 # QK-norm norms each head's query and key just before the product (and before RoPE), so a score is at most $\sqrt H$ times the
 # gains, whatever the projections drift to. The gains are learned, so the model may still choose to be sharp. It costs two gains of H a layer.
 #
-# ## The blunter tool: a soft-cap
+# ## Soft-capping
 #
 # $$\text{softcap}(z) = c \tanh(z / c)$$
 #
@@ -140,7 +140,7 @@ claim("Gemma 2's caps", [preset("gemma2-2b").attn_softcap, preset("gemma2-2b").f
 # keys all stand at the cap, where they tie: attention blurs again, and tanh has no slope of its own there. The cap bounds
 # the damage. QK-norm removes the cause.
 #
-# ## No biases: nothing that nobody watches
+# ## No biases
 #
 # A bias on the keys adds the same amount, $q \cdot b$, to every score of a row, and the softmax does not see it. So nothing in the loss holds it:
 # its gradient is zero, but for rounding, and it goes where noise takes it. Biases are also few:
@@ -161,7 +161,7 @@ claim("biases of GPT-2 small, of LayerNorm too", with_bias - without, 102_144)
 claim("their share of the model, percent", 100 * (with_bias - without) / with_bias, 0.08, within=0.005)
 
 # %% [markdown]
-# ## z-loss: where log Z goes when nobody looks
+# ## z-loss
 #
 # Cross entropy is $\log Z - z_{target}$ with $Z = \sum_v e^{z_v}$. Add 10 to every logit: $\log Z$ grows by 10, the loss stays. So
 # nothing holds log Z. The z-loss does: $\lambda (\log Z)^2$. PaLM took $\lambda = 10^{-4}$ over a very long run. We have a hundred
@@ -199,6 +199,30 @@ claim("without: log Z after training", drift["without"][-1], at_least=4.5)
 claim("with z-loss: log Z after training", drift["z-loss"][-1], at_most=1.5)
 claim("what it costs in cross entropy, last 20 steps",
       sum(losses["z-loss"][-20:]) / 20 - sum(losses["without"][-20:]) / 20, at_most=0.15)
+
+# %% [markdown]
+# ## Starting values
+#
+# Stability begins before the first step. A fresh matrix whose entries have standard deviation $1/\sqrt{D}$ keeps the size of what it
+# multiplies. Take $1/D$ (a variance for a standard deviation) and each layer shrinks its input to nothing; take 1 and it explodes. A fresh
+# model that knows nothing should put every token at $1/V$: its first loss is about $\log V$.
+
+# %%
+deep = {}
+for name, spread in (("1", 1.0), (r"$1/\sqrt{D}$", 256**-0.5), (r"$1/D$", 1 / 256)):
+    x, generator = torch.randn(64, 256, generator=torch.Generator().manual_seed(0)), torch.Generator().manual_seed(1)
+    deep[name] = [1.0]
+    for _ in range(8):
+        x = x @ (spread * torch.randn(256, 256, generator=generator))
+        deep[name].append(float(x.pow(2).mean().sqrt()))
+figure, axes = pictures(height=4.2)
+for (name, sizes), colour in zip(deep.items(), (BARE, NORMED, COLOURS["purple"]), strict=True):
+    axes.semilogy(sizes, "o-", color=colour, label=name)
+label_lines(axes)
+axes.set(xlabel="matrices passed", ylabel="size (log)", xlim=(0, 9), title="Standard deviation of a fresh matrix, D = 256")
+show(figure)
+claim("size after 8 matrices of 1 / sqrt(D)", deep[r"$1/\sqrt{D}$"][-1], 1.0, within=0.3)
+claim("first loss of the model above, and log V", losses["without"][0], float(torch.tensor(float(text.V)).log()), within=0.3)
 
 # %% [markdown]
 # ## Why a large log Z hurts: bf16
