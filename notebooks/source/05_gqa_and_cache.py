@@ -235,7 +235,7 @@ if real:
 # %% [markdown]
 # ## Checkpoint
 #
-# <details><summary>Interview: derive the size of the cache, and say how GQA shrinks it.</summary>
+# <details><summary>Interview: how large is the cache, derived, and how does GQA shrink it?</summary>
 #
 # Per token and layer a key and a value of H numbers for each of K heads: $2 \cdot L \cdot K \cdot H$ numbers in all, times their
 # bytes. MHA has K = N; GQA has K = N / G and so divides by G. All N query heads stay. With 32 and 8: 512 KB become 128 KB. Does it
