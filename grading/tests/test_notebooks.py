@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -93,13 +94,27 @@ def test_notebook_holds_no_solution(path):
     assert not re.search(r"^\s*(from|import) (reference|exercises_\w+|grading)\b", code, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("implementation", RIGHT)
-@pytest.mark.parametrize("path", **named(NOTEBOOKS))
-def test_notebook_runs(path, implementation):
+def executed(path, implementation):
+    """The notebook with its outputs, run offline between the two cells above."""
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(OFFLINE))
     notebook.cells.append(nbformat.v4.new_code_cell(AFTERWARDS))
     book.execute(notebook, path.parent, implementation)
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def runs(request):
+    """What the selected tests are going to ask for, two at a time: a kernel keeps one core busy."""
+    wanted = [item.callspec.params for item in request.session.items if item.name.startswith("test_notebook_runs[")]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield {(asked["path"], asked["implementation"]): pool.submit(executed, **asked) for asked in wanted}
+
+
+@pytest.mark.parametrize("path", **named(NOTEBOOKS))
+@pytest.mark.parametrize("implementation", RIGHT)
+def test_notebook_runs(runs, path, implementation):
+    notebook = runs[path, implementation].result()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     data = [output.data for output in outputs if output.output_type in ("display_data", "execute_result")]
     found = json.loads(outputs[-1].text)
