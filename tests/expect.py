@@ -55,8 +55,7 @@ def close(got, expected, within, symptom, cause):
         bad = "NaN" if bool(torch.isnan(got).any()) else "infinity"
         raise Mistake(f"{symptom} ({bad} came out)", "finite numbers", bad, cause)
     difference = (got - expected).abs()
-    if difference.numel() == 0:
-        return
+    that(difference.numel() > 0, "the result is empty", "Where did its entries go?", "some numbers", "none")
     worst = int(difference.argmax())
     MEASURED.append((float(difference.flatten()[worst]), within))
     if float(difference.flatten()[worst]) > within:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import expect
-from draw import Draw, attention_shapes, model_shapes, no_turn, tiny
+from draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
 from nanolm.config import ModelConfig, preset
 from nanolm.subject import NotStarted
 from stored import stored
@@ -259,11 +259,11 @@ def test_softcap_is_applied_before_the_mask(student):
     student.softcap(torch.ones(1), 2.0)
     cfg, draw = tiny(attn_softcap=2.0), Draw(122)
     part = attention(student, cfg, draw.weights(attention_shapes(cfg)))
-    x = draw.normal(2, 6, 36)
+    x = draw.normal(3, 9, 36)
     other = x.clone()
-    other[:, 3:] = draw.normal(2, 3, 36, std=9.0)
+    other[:, 3:] = draw.normal(3, 6, 36, std=9.0)
     cause = "Is the mask applied after the cap? tanh of minus infinity is -1, which can be seen."
-    got, expected = part(other, *no_turn(6, 8))[:, :3], part(x, *no_turn(6, 8))[:, :3]
+    got, expected = part(other, *no_turn(9, 8))[:, :3], part(x, *no_turn(9, 8))[:, :3]
     expect.close(got, expected, 1e-5, "with a cap the future shows", cause)
 
 
@@ -356,6 +356,17 @@ def test_window_belongs_to_its_layer(student):
     expect.close(first, local, 1e-5, "without a number an attention is not layer 0", cause)
     moves = float((local - whole).abs().max())
     expect.that(moves > 0.01, "layer 0, which has a window of 2, hides nothing", cause, "a change", f"{moves:.2g}")
+
+
+@pytest.mark.points(0)
+def test_window_of_a_block_without_a_number_is_the_first(student):
+    windowed_mask(student, 5, 5, 2)
+    cfg, draw = tiny(windows=(2, None)), Draw(135)
+    weights, x = draw.weights(block_shapes(cfg)), draw.normal(2, 6, 36)
+    given = (x, *no_turn(6, 8))
+    got, expected = (student.Block(cfg, *layer).load(weights)(*given) for layer in ((), (0,)))
+    cause = "Is layer 0 the default of Block's __init__, and is the number handed to the attention?"
+    expect.close(got, expected, 1e-5, "without a number a block is not layer 0", cause)
 
 
 @pytest.mark.points(0)
@@ -603,6 +614,7 @@ def test_recipe_counts_what_is_built(student):
         {},
         {"tie_embeddings": True, "K": 6},
         {"norm": "layernorm", "bias": True},
+        {"ffn": "geglu", "bias": True},
         {"positions": "learned", "ffn": "gelu", "bias": True},
         {"ffn": "geglu", "norm_position": "sandwich", "qk_norm": True},
     ):

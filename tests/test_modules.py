@@ -122,6 +122,9 @@ def test_rmsnorm_uses_configured_eps(student):
         y = rmsnorm(student, torch.ones(4), eps=eps)(x)
         cause = "Do you use self.eps, the number that the constructor was given?"
         expect.close(y, expected, 1e-5, f"eps = {eps} does not have its effect", cause)
+    default = student.RMSNorm(4).load({"weight": torch.ones(4)})(torch.full((1, 4), 0.01))
+    cause = "Is the default of eps still 1e-5, as it was given?"
+    expect.close(default, 0.9534626, 1e-5, "without an eps the norm does not use 1e-5", cause)
 
 
 @pytest.mark.points(1)
