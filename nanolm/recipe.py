@@ -206,14 +206,14 @@ def _tried(implementation, work, nothing):
 def _parameter_card(cfg, total, parts, implementation):
     lines = []
     for name, shape in _tensors_of_layer_0(cfg, implementation):
-        lines.append((f"{name}   {' x '.join(f'{n:,}' for n in shape)}", f"{math.prod(shape):,}"))
+        lines.append((f"{name}: {' x '.join(f'{n:,}' for n in shape)}", f"{math.prod(shape):,}"))
     lines.append(("a layer", f"{parts.layer:,}"))
-    lines.append((f"L = {cfg.L} layers   {cfg.L} x {parts.layer:,}", f"{parts.layers:,}"))
-    lines.append((f"embedding   V x D = {cfg.V:,} x {cfg.D:,}", f"{parts.embedding:,}"))
+    lines.append((f"L = {cfg.L} layers: {cfg.L} x {parts.layer:,}", f"{parts.layers:,}"))
+    lines.append((f"embedding: V x D = {cfg.V:,} x {cfg.D:,}", f"{parts.embedding:,}"))
     if parts.positions:
-        lines.append((f"learned positions   T_max x D = {cfg.T_max:,} x {cfg.D:,}", f"{parts.positions:,}"))
+        lines.append((f"learned positions: T_max x D = {cfg.T_max:,} x {cfg.D:,}", f"{parts.positions:,}"))
     lines.append(("final norm", f"{parts.final_norm:,}"))
-    lines.append(("head, tied: the embedding again" if not parts.head else "head   V x D", f"{parts.head:,}"))
+    lines.append(("head, tied: the embedding again" if not parts.head else "head: V x D", f"{parts.head:,}"))
     lines.append(("total", f"{parts.total:,}"))
     note = f"{total / 1e9:.2f}B" if total >= 1e9 else f"{total / 1e6:.1f}M"
     light = None
@@ -330,9 +330,10 @@ def page(answer):
 def page_of_cards(answer, folded=False):
     """The cards as HTML; with `folded` each has its arithmetic, closed at first."""
     cards = "".join(card_page(card, folded) for card in answer.cards)
+    row = "display: flex; flex-wrap: wrap; align-items: flex-start; gap: 10px; margin: 8px 0"
     return (
         f'<div style="font: 16px/1.45 sans-serif"><div>{html.escape(swaps(answer.recipe))}</div>'
-        f'<div style="display: flex; flex-wrap: wrap; gap: 10px; margin: 8px 0">{cards}</div></div>'
+        f'<div style="{row}">{cards}</div></div>'
     )
 
 
@@ -361,7 +362,7 @@ def arithmetic_page(card):
         f'<td style="text-align: right; font-weight: bold">{html.escape(right)}</td></tr>'
         for left, right in card.arithmetic
     )
-    return f'<table class="arithmetic" style="font-size: 15px">{rows}</table>'
+    return f'<table class="arithmetic" style="font: 15px/1.4 sans-serif; border-spacing: 12px 0">{rows}</table>'
 
 
 def parts_page(answer):
@@ -374,4 +375,5 @@ def parts_page(answer):
         f'height: 14px; width: {2.5 * 100 * share:.0f}px"></div></td></tr>'
         for name, size, share in part_rows(answer)
     )
-    return f'<table class="parts" style="font-size: 16px">{rows}</table>'
+    look = "font: 16px/1.5 sans-serif; border-spacing: 12px 0"
+    return f'<table class="parts" style="{look}">{rows}</table>'
