@@ -14,7 +14,7 @@ from grading.grader.intake import take_in
 from grading.patches import REFERENCE, ROOT
 
 SECRET = b"the secret of these tests"
-LIMITS = sandbox.Limits(call=2.0, part=2.5, submission=8.0)
+LIMITS = sandbox.Limits(call=3.0, part=5.0, submission=15.0)
 MODES = ("sandboxed", "unsandboxed")
 
 
@@ -42,8 +42,9 @@ def results(place):
         if mode == "sandboxed" and sandbox.bubblewrap() is None:
             pytest.skip("there is no bubblewrap here")
         if mode not in found:
+            found[mode] = None  # where the grader fails it fails once, not for each attack
             found[mode] = grade_all(place, mode)
-        return found[mode]
+        return found[mode] or pytest.fail("the attacks could not be graded")
 
     return of
 

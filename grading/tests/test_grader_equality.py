@@ -1,5 +1,9 @@
 """A test means the same on both sides: in process for the student, through a worker for the grade."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from grading.grader import sandbox
@@ -7,15 +11,21 @@ from grading.grader.batch import Batch
 from grading.grader.intake import take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
 from grading.patches import REFERENCE, ROOT, load_mistakes, materialise
-from grading.runs import reports
 
+IN_PROCESS = """
+import json, sys
+from grading.runs import reports
+found = {name: [(test["name"], test["outcome"], test["mistake"]) for test in tests]
+         for name, tests in reports(json.loads(sys.argv[1]))}
+print("RESULT" + json.dumps(found))
+"""
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std")  # and one of every other part
 
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
-    """{submission: ({test: state} in process, {test: state} through a worker)}."""
+    """{submission: ({test: (state, mistake)} in process, the same through a worker)}."""
     room = tmp_path_factory.mktemp("both")
     folders = {name: ROOT / "grading" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
     mistakes = load_mistakes()
@@ -23,17 +33,26 @@ def states(tmp_path_factory):
     for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):
         materialise(REFERENCE, [mistake], room / mistake.id)
         folders[mistake.id] = room / mistake.id
-    here = {name: {test["name"]: test["outcome"] for test in tests} for name, tests in reports(folders)}
+    here = in_process(folders)
     batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
     intakes = [take_in(folder) for folder in folders.values()]
     there = {
-        intake.name: {test["name"]: test["state"] for test in result["tests"]}
+        intake.name: {test["name"]: (test["state"], test["mistake"]) for test in result["tests"]}
         for intake, result in batch.results(intakes, jobs=2)
     }
     return {name: (here[name], there[folder.name]) for name, folder in folders.items()}
 
 
-def test_every_test_has_the_same_state_both_ways(states):
+def in_process(folders):
+    """{submission: {test: (state, mistake)}} of the students' own way, from a process without this pytest."""
+    named = json.dumps({name: str(folder) for name, folder in folders.items()})
+    run = subprocess.run([sys.executable, "-c", IN_PROCESS, named], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout.split("RESULT")[-1])
+    return {name: {test: (state, mistake) for test, state, mistake in tests} for name, tests in found.items()}
+
+
+def test_every_test_has_the_same_state_and_mistake_both_ways(states):
     assert len(states) >= 8
     for name, (here, there) in states.items():
         assert set(here) == set(there)
@@ -41,5 +60,6 @@ def test_every_test_has_the_same_state_both_ways(states):
 
 
 def test_the_comparison_has_seen_every_state(states):
-    seen = {state for _, there in states.values() for state in there.values()}
+    seen = {state for _, there in states.values() for state, _ in there.values()}
     assert {"passed", "failed", "not started", "waiting"} <= seen
+    assert any(mistake for _, there in states.values() for _, mistake in there.values())
