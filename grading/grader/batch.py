@@ -43,6 +43,7 @@ class Batch:
 
     def results(self, intakes, jobs):
         """Yield (intake, result) as submissions are done. GraderError where the reference itself does not pass."""
+        import_once()
         waiting = list(reversed(intakes))
         slots = [_Slot(self, number) for number in range(min(jobs, len(waiting)))]
         try:
@@ -108,7 +109,7 @@ def _prove(slot):
 def _serve(channel, batch, number):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
-    warm_up(batch.exam.arguments)
+    collect_once(batch.exam.arguments)
     zygote = None
     while True:
         try:
@@ -175,14 +176,20 @@ def prepare(seed, folder, arguments=("tests",)):
     return Exam(seed, answers, arguments)
 
 
-def warm_up(arguments):
+def import_once():
     """What every run of the tests needs, imported before the forks: no parallel work."""
-    import pytest
+    import pytest  # noqa: F401
     import torch
     import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
     torch.set_num_threads(1)
     torch.arange(4.0, device="meta")
+
+
+def collect_once(arguments):
+    """The test files themselves, imported by pytest before the forks."""
+    import pytest
+
     os.chdir(ROOT)
     nobody = Intake("nobody")
     with unheard():
