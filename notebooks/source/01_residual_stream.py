@@ -127,7 +127,7 @@ depth = watch(toll, L=slider("L", [2, 4, 8, 16, 32], start=8))
 # ## Where the norm goes
 #
 # Both stacks have 16 layers, the same first weights, the same text and the same constant learning rate: no warmup.
-# We stop twice to look at the gradient in every layer's weights.
+# Before and after we look at the gradient in every layer's weights.
 
 # %%
 runs = {}
@@ -141,13 +141,13 @@ figure, (left, right) = pictures(columns=2, width=15, height=5)
 for position, colour in (("pre", PRE), ("post", POST)):
     losses = torch.tensor(runs[position]["losses"])
     left.plot(losses.unfold(0, 10, 1).mean(dim=1), color=colour, label=f"{position}-norm")
-    right.semilogy(runs[position]["last"], color=colour, label=position)
+    right.semilogy(runs[position]["last"], color=colour)
+    beside = {"xytext": (0, 14), "textcoords": "offset points", "color": colour, "fontsize": 16, "fontweight": "bold"}
+    right.annotate(f"{position}-norm", (5, runs[position]["last"][5]), **beside)
     right.semilogy(runs[position]["first"], color=colour, linestyle=":")
 left.set(xlabel="step", ylabel="loss (nats a letter)", title="Same text, same rate, no warmup", xlim=(0, 112))
 right.set(xlabel="layer $l$", ylabel="gradient norm (log)", title="Dotted: at first. Solid: after 90 steps")
-right.set_xlim(0, 18)
 label_lines(left)
-label_lines(right)
 show(figure)
 
 final = {position: sum(run["losses"][-20:]) / 20 for position, run in runs.items()}
