@@ -29,7 +29,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1500,1100",
 )  # fmt: skip
-PATIENCE = 180  # seconds, for a busy machine
+PATIENCE = 420  # seconds, for a busy machine: the notebook trains a few deep stacks
 PANEL = ".nanolm-recipe-panel"
 # Where a run leaves its pictures for a person to look at, if that is wanted.
 SCREENSHOTS = os.environ.get("NANOLM_SCREENSHOTS")
