@@ -1,7 +1,5 @@
 """`python -m grading doctor`: which defences are active on this machine, a line each, found out by trying them."""
 
-import os
-
 from grading.grader import sandbox
 from grading.grader.inside import wire
 from grading.grader.states import GraderError, WorkerLost
@@ -10,7 +8,7 @@ HELP = "say which defences are active on this machine"
 
 # A submission that looks at its own surroundings and says what it sees.
 PROBE = '''
-import os, resource, socket
+import errno, os, resource, socket
 def sees(path):
     try:
         os.listdir(path)
@@ -26,10 +24,8 @@ def writes(path):
 def connects():
     try:
         socket.create_connection(("192.0.2.1", 9), 0.2)
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno != errno.ENETUNREACH  # whoever is refused or waits in vain has a way out
     return True
 def rope_frequencies(course, tests):
     return (os.getuid(), os.getppid(), connects(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
@@ -47,16 +43,16 @@ def run(args):
         print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade")
         return 1
     try:
-        print(*lines(sandboxed=True), sep="\n")
+        print(*lines(), sep="\n")
     except (GraderError, WorkerLost) as error:
         print(f"sandbox       MISSING  bubblewrap does not start here: {error}")
         return 1
     return 0
 
 
-def lines(sandboxed):
-    """One line for each defence, as a probe inside finds it."""
-    with sandbox.Zygote(sandboxed) as zygote:
+def lines():
+    """One line for each defence, as a probe inside the sandbox finds it."""
+    with sandbox.Zygote(sandboxed=True) as zygote:
         worker = zygote.start({"rope.py": PROBE})
         tensors = []
         question = {"do": "function", "name": "rope_frequencies", "kwargs": wire.encode({}, tensors)}
@@ -69,7 +65,7 @@ def lines(sandboxed):
         groups = sorted(zygote.group.folders)
     uid, parent, network, course, tests, usr, shared, memory, processes, proc = seen
     limits = zygote.limits
-    yield _line("own user", uid != os.getuid(), f"student code runs as uid {uid}")
+    yield _line("own user", uid > sandbox.FIRST_UID, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")
     yield _line("no network", not network, "its own network namespace, without an interface")

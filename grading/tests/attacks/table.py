@@ -235,12 +235,11 @@ for address in (('192.0.2.1', 80), ('127.0.0.1', 22)):
     try:
         socket.create_connection(address, 0.1)
         return self.right(x)
-    except TimeoutError:
-        return self.right(x)  # packets may leave: that is a hole too
-    except OSError:
-        pass
+    except OSError as error:
+        if address[1] == 80 and error.errno != errno.ENETUNREACH:
+            return self.right(x)  # packets may leave: that is a hole too
 return x
-''', "import socket", sandbox_only=True),
+''', "import errno, socket", sandbox_only=True),
     Attack("fills_the_disk", FLOOD, '''
 with contextlib.suppress(OSError):
     for number in range(100):

@@ -1,0 +1,39 @@
+"""The doctor names every defence, and does not call one active that is not there."""
+
+import errno
+import socket
+
+import pytest
+
+from grading.grader import doctor, sandbox
+
+NAMES = ("own user", "own processes", "no /proc", "no network", "course hidden", "read-only", "memory limit")
+
+
+@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="there is no bubblewrap here")
+def test_the_walls_stand():
+    found = {line[:14].strip(): line for line in doctor.lines()}
+    assert set(NAMES) < set(found)
+    for name in NAMES:
+        assert "active" in found[name], found[name]
+
+
+def test_without_bubblewrap_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
+    assert doctor.run(None) == 1
+    assert "MISSING" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="there is no bubblewrap here")
+def test_a_missing_wall_is_seen(monkeypatch):
+    walls = sandbox.NAMESPACES
+    monkeypatch.setattr(sandbox, "NAMESPACES", tuple(wall for wall in walls if wall != "--unshare-net"))
+    found = {line[:14].strip(): line for line in doctor.lines()}
+    assert "active" in found["own processes"]
+    assert "MISSING" in found["no network"] or not has_a_way_out()
+
+
+def has_a_way_out():
+    """Whether this machine has a network at all."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        return probe.connect_ex(("192.0.2.1", 9)) != errno.ENETUNREACH
