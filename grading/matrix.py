@@ -257,6 +257,7 @@ def main(argv=None):
         matrix.problems.append(f"only {right_alone:.0%} of mistakes are named right; wrong: {', '.join(alone)}")
     if right_pairs < 0.80:
         matrix.problems.append(f"only {right_pairs:.0%} of pairs have one of the two named")
+    print(f"The matrix as a picture and a table: {args.out / 'matrix.png'}, {args.out / 'matrix.csv'}")
     for problem in matrix.problems:
         print(f"PROBLEM  {problem}")
     print(*summary(matrix, metadata, variants, right_alone, right_pairs), sep="\n")
