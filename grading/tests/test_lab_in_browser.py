@@ -116,14 +116,6 @@ def click(browser, label):
     pytest.fail(f"the panel has no checkbox {label!r}")
 
 
-def press(browser, label):
-    for button in browser.find_elements(By.CSS_SELECTOR, f"{PANEL} button"):
-        if button.text.strip() == label:
-            button.click()
-            return
-    pytest.fail(f"the panel has no button {label!r}")
-
-
 def look(browser, name):
     if SCREENSHOTS:
         browser.save_screenshot(os.path.join(SCREENSHOTS, f"{name}.png"))
@@ -160,15 +152,6 @@ def test_the_panel_in_jupyterlab_follows_its_boxes(lab, browser):
     assert number(browser, "card-parameters") == f"{7_000_559_616 + 8_192 * 4_096:,}"
     assert number(browser, "card-kv-cache-at-context") == "out of reach"
     look(browser, "2_no_gqa_no_rope")
-
-    press(browser, "everything off")
-    until(browser, lambda: number(browser, "card-parameters") == "7,002,005,504")
-    press(browser, "Parameters")
-    table = until(browser, lambda: browser.find_elements(By.CSS_SELECTOR, f"{PANEL} table.arithmetic"))[0]
-    assert "16,384 x 4,096" in table.text and "7,002,005,504" in table.text
-    press(browser, "Parameters")
-    until(browser, lambda: number(browser, "card-stability-at-depth") == "does not learn")
-    look(browser, "3_everything_off")
 
 
 def entry(browser, selector, text):
