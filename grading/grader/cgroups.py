@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path("/sys/fs/cgroup")
+PREFIX = "nanolm-"  # then the process that made it, then its slot
 
 
 @dataclass(frozen=True)
@@ -14,10 +15,11 @@ class Group:
     folders: dict  # "memory", "pids" (version 1) or "unified" (version 2) -> folder
 
     @classmethod
-    def create(cls, name, memory, processes):
-        """Make the group with its limits, wherever that is allowed."""
-        folders = {}
+    def create(cls, slot, memory, processes):
+        """Make this process's group of one slot with its limits, wherever that is allowed."""
+        name, folders = f"{PREFIX}{os.getpid()}-{slot}", {}
         for kind, parent in _parents().items():
+            _remove_left_over(parent)
             folder = parent / name
             try:
                 folder.mkdir()
@@ -71,6 +73,14 @@ def _parents():
         if number == "0" and (TOP / "cgroup.controllers").exists():
             found["unified"] = TOP / path.lstrip("/")
     return {kind: folder for kind, folder in found.items() if os.access(folder, os.W_OK)}
+
+
+def _remove_left_over(parent):
+    """Groups whose maker was killed before it could remove them."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        maker = folder.name.removeprefix(PREFIX).split("-")[0]
+        if not Path("/proc", maker).exists():
+            _remove(folder)
 
 
 def _remove(folder):

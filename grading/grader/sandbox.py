@@ -111,10 +111,10 @@ class Zygote:
     def __init__(self, sandboxed, limits=None, slot=0):
         self.sandboxed, self.limits, self.slot = sandboxed, limits or Limits(), slot
         self._uids = 0
-        self._rooms = Path(tempfile.mkdtemp(prefix="nanolm-rooms-"))
+        self._rooms = None if sandboxed else tempfile.mkdtemp(prefix="nanolm-rooms-")  # of its workers
         self._log = tempfile.TemporaryFile()
         self._control, theirs = socket.socketpair()
-        self.group = Group.create(f"nanolm-{os.getpid()}-{slot}", memory=6 * GiB, processes=128)
+        self.group = Group.create(slot, memory=6 * GiB, processes=128)
         self._process = subprocess.Popen(
             command(theirs.fileno(), sandboxed),
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
@@ -166,7 +166,8 @@ class Zygote:
             self._process.wait()
         self.group.remove()
         self._log.close()
-        shutil.rmtree(self._rooms, ignore_errors=True)
+        if self._rooms:
+            shutil.rmtree(self._rooms, ignore_errors=True)
 
     def _ask(self, request, fds=()):
         try:
