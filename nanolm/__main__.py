@@ -1,31 +1,16 @@
-"""`python -m nanolm COMMAND`. Each command is a module with HELP, add_arguments(parser) and run(args)."""
+"""The student's side: `python -m nanolm COMMAND`."""
 
-import argparse
-import io
 import sys
 
 from nanolm import budget, generate, hint
+from nanolm.command_line import run_command
 
 COMMANDS = {"generate": generate, "budget": budget, "hint": hint}
 
 
 def main(argv=None):
     """Run one command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a console that lacks a letter shows "?" and goes on
-    parser = argparse.ArgumentParser(prog="python -m nanolm", description="The modern block, from the command line.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
-    args = parser.parse_args(argv)
-    try:
-        return args.run(args)
-    except KeyboardInterrupt:
-        print()
-        return 130
+    return run_command("python -m nanolm", "The modern block, from the command line.", COMMANDS, argv)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+"""What `python -m PACKAGE COMMAND` shares: a command is a module with HELP, add_arguments(parser) and run(args)."""
+
+import argparse
+import io
+import sys
+
+
+def run_command(prog, description, modules, argv=None):
+    """Run the command that the arguments name, of {name: module}, and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that lacks a letter shows "?" and goes on
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, module in modules.items():
+        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args)
+    except KeyboardInterrupt:
+        print()
+        return 130
