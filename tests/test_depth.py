@@ -365,6 +365,7 @@ def test_window_of_a_block_without_a_number_is_the_first(student):
     weights, x = draw.weights(block_shapes(cfg)), draw.normal(2, 6, 36)
     given = (x, *no_turn(6, 8))
     got, expected = (student.Block(cfg, *layer).load(weights)(*given) for layer in ((), (0,)))
+    expect.tensor(expected, x.shape, "the output of a block of layer 0")
     cause = "Is layer 0 the default of Block's __init__, and is the number handed to the attention?"
     expect.close(got, expected, 1e-5, "without a number a block is not layer 0", cause)
 
