@@ -31,6 +31,7 @@ ROOM = Path("/room")  # where each worker mounts a folder of its own
 FIRST_UID, UIDS = 2_000_000, 100_000
 START_SECONDS = 120
 PACKET = 1 << 16
+UNASKED = "nobody has asked for it"  # early or late: which of the two is a matter of chance
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -228,12 +229,12 @@ class Worker:
 
     def _ask(self, request, tensors, deadline):
         if select.select([self._sock], [], [], 0)[0] and self._sock.recv(1, socket.MSG_PEEK):
-            raise wire.WireError("it came before the question")
+            raise wire.WireError(UNASKED)
         ticket = secrets.token_hex(8)  # not to be guessed: an answer made in advance has none
         wire.send(self._sock, {"id": ticket, **request}, tensors, deadline)
         head, found = wire.receive(self._sock, deadline)
         if not isinstance(head, dict) or head.get("id") != ticket:
-            raise wire.WireError("it belongs to another question")
+            raise wire.WireError(UNASKED)
         if set(head) not in ({"id", "answer"}, {"id", "error"}):
             raise wire.WireError("it has other fields than agreed")
         return head, found
