@@ -210,11 +210,11 @@ claim("what it costs in cross entropy, last 20 steps",
 # %%
 deep = {}
 for name, spread in (("1", 1.0), (r"$1/\sqrt{D}$", 256**-0.5), (r"$1/D$", 1 / 256)):
-    x, generator = torch.randn(64, 256, generator=torch.Generator().manual_seed(0)), torch.Generator().manual_seed(1)
+    signal, generator = torch.randn(64, 256, generator=torch.Generator().manual_seed(0)), torch.Generator().manual_seed(1)
     deep[name] = [1.0]
     for _ in range(8):
-        x = x @ (spread * torch.randn(256, 256, generator=generator))
-        deep[name].append(float(x.pow(2).mean().sqrt()))
+        signal = signal @ (spread * torch.randn(256, 256, generator=generator))
+        deep[name].append(float(signal.pow(2).mean().sqrt()))
 figure, axes = pictures(height=4.2)
 for (name, sizes), colour in zip(deep.items(), (BARE, NORMED, COLOURS["purple"]), strict=True):
     axes.semilogy(sizes, "o-", color=colour, label=name)
