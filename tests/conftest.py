@@ -28,8 +28,6 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "points(n): the marks that this test gives")
-    config.addinivalue_line("markers", "needs(part): this test also asks all of another part")
     torch.set_num_threads(config.getoption("--threads"))
     draw.BASE_SEED = config.getoption("--draw-seed")
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
