@@ -9,24 +9,20 @@ import argparse
 import base64
 import io
 import json
-import sys
 import tempfile
 from pathlib import Path
 
 import jinja2
-import matplotlib
+import torch
+from matplotlib import pyplot
 
-matplotlib.use("Agg")
-import torch  # noqa: E402
-from matplotlib import pyplot  # noqa: E402
+import parts
+from draw import Draw, attention_shapes, block_shapes, no_turn
+from grading.patches import REFERENCE, ROOT, load_metadata, load_mistakes, materialise
+from nanolm.config import preset
+from nanolm.impl import load
 
-from grading.patches import REFERENCE, ROOT, load_metadata, load_mistakes, materialise  # noqa: E402
-from nanolm.config import preset  # noqa: E402
-from nanolm.impl import load  # noqa: E402
-
-sys.path.insert(0, str(ROOT / "tests"))
-import parts  # noqa: E402
-from draw import Draw, attention_shapes, block_shapes, no_turn  # noqa: E402
+pyplot.switch_backend("Agg")
 
 OUT = ROOT / "build" / "bank.html"
 TEMPLATE = Path(__file__).parent / "bank_page.html"

@@ -5,18 +5,15 @@ reference is held against Hugging Face transformers in grading/tests/.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
+from draw import Draw, attention_shapes, block_shapes, model_shapes, swiglu_shapes
 from nanolm.config import preset
 from nanolm.impl import ROOT, load
 from nanolm.model import LanguageModel
-
-sys.path.insert(0, str(ROOT / "tests"))
-from draw import Draw, attention_shapes, block_shapes, model_shapes, swiglu_shapes  # noqa: E402
 
 FOLDER = ROOT / "tests" / "golden"
 REFERENCE = load(str(ROOT / "reference"))

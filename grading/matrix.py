@@ -17,12 +17,10 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import naming
+import parts
 from grading.patches import REFERENCE, ROOT, OverlapError, load_metadata, load_mistakes, load_variants, materialise
 from grading.runs import RunError, reports
-
-sys.path.insert(0, str(ROOT / "tests"))
-import naming  # noqa: E402
-import parts  # noqa: E402
 
 MARGIN = 10
 PAIRS = 120  # pairs of mistakes in one program
@@ -157,7 +155,7 @@ def first_named(red):
     """Ids that naming gives to a run's red tests, the surest of each part first."""
     collected = naming.Naming()
     for test, entry in red.items():
-        collected.note_fingerprint(test, naming.tensor_of(entry["fingerprint"]))
+        collected.note(test, naming.tensor_of(entry["fingerprint"]))
     return [named.id for part in parts.PARTS for named in collected.named(part)]
 
 

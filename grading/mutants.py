@@ -19,11 +19,9 @@ from pathlib import Path
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
+import parts
 from grading.patches import REFERENCE, ROOT
 from grading.runs import RunError, reports
-
-sys.path.insert(0, str(ROOT / "tests"))
-import parts  # noqa: E402
 
 EQUIVALENT = ROOT / "grading" / "mutants.toml"
 NEEDS_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")

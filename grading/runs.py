@@ -8,7 +8,6 @@ import gc
 import json
 import multiprocessing
 import os
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -86,8 +85,6 @@ def _import_once():
     torch.set_num_threads(1)
     import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
-    if str(ROOT / "tests") not in sys.path:
-        sys.path.insert(0, str(ROOT / "tests"))
     import judge
 
     judge.all_tests()  # with all test files

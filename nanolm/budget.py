@@ -1,7 +1,8 @@
 """`python -m nanolm budget PRESET`: what a configuration costs, held against the implementation under test."""
 
 import argparse
-import sys
+
+from nanolm.command_line import refuse
 
 HELP = "what a preset costs: parameters by part, KV cache, FLOPs and bytes read per token"
 
@@ -25,19 +26,10 @@ def run(args):
         found = subject.Subject(implementation).guard(
             lambda: ledger.reckon(cfg, implementation, args.context, args.bytes)
         )
-    except subject.StudentError as error:
-        if not error.place:  # no line of the implementation is involved: the fault is ours
-            raise
-        return _refuse(f"The implementation under test raised {error}.")
-    except (ValueError, impl.ImplementationError, subject.ContractError, subject.NotStarted) as error:
-        return _refuse(str(error))
+    except (ValueError, impl.ImplementationError, *subject.GUARDED_ERRORS) as error:
+        return refuse(error)
     print(f"{args.preset} with {implementation.name}", "", *ledger.table(found), sep="\n")
     return 1 if found.disagreement else 0
-
-
-def _refuse(sentence):
-    print(sentence, file=sys.stderr)
-    return 1
 
 
 def _count(text):

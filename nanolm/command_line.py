@@ -22,3 +22,18 @@ def run_command(prog, description, modules, argv=None):
     except KeyboardInterrupt:
         print()
         return 130
+
+
+def refuse(error):
+    """Say in one sentence what went wrong with the implementation under test; the exit code is 1.
+
+    An exception in which no line of that code is involved is our own fault and goes on.
+    """
+    from nanolm.subject import StudentError  # brings torch, which --help should not wait for
+
+    if isinstance(error, StudentError):
+        if not error.place:
+            raise error
+        error = f"The implementation under test raised {error}."
+    print(error, file=sys.stderr)
+    return 1

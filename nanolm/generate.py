@@ -4,6 +4,8 @@ import argparse
 import math
 import sys
 
+from nanolm.command_line import refuse
+
 HELP = "let SmolLM2-135M continue a text through the implementation under test"
 
 
@@ -26,17 +28,12 @@ def run(args):
 
     try:
         implementation = impl.load(args.impl)
-        _say(f"Implementation under test: {implementation.name} ({implementation.folder})")
+        line = f"Implementation under test: {implementation.name} ({implementation.folder})"
+        print(line, file=sys.stderr)  # apart from the text, which may be piped on
         smollm2 = _read_smollm2()
         subject.Subject(implementation).guard(lambda: _speak(args, implementation, *smollm2))
-    except subject.StudentError as error:
-        if not error.place:  # no line of the implementation is involved: the fault is ours
-            raise
-        _say(f"The implementation under test raised {error}.")
-        return 1
-    except (impl.ImplementationError, subject.ContractError, subject.NotStarted, weights.WeightsError) as error:
-        _say(str(error))
-        return 1
+    except (impl.ImplementationError, weights.WeightsError, *subject.GUARDED_ERRORS) as error:
+        return refuse(error)
     return 0
 
 
@@ -71,10 +68,6 @@ def _refuse_nan(model, inputs, logits):
 
     if not logits[:, -1].isfinite().all():
         raise ContractError("The logits hold NaN or infinity, so no token can be chosen: does pytest pass?")
-
-
-def _say(sentence):
-    print(sentence, file=sys.stderr)  # apart from the text, which may be piped on
 
 
 def _prompt(text):

@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from functools import cache
 
 from nanolm.impl import ROOT
 
@@ -18,8 +19,7 @@ def add_arguments(parser):
 
 def run(args):
     """Print the hint; 1 where the name is not known."""
-    entries = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistake"]
-    lines = hint(entries, args.name, args.level)
+    lines = hint(mistakes().values(), args.name, args.level)
     if lines is None:
         print(
             f"There is no test and no mistake named {args.name!r}: copy the name from pytest's output.", file=sys.stderr
@@ -27,6 +27,13 @@ def run(args):
         return 1
     print(*lines, sep="\n")
     return 0
+
+
+@cache
+def mistakes():
+    """id -> what a student may read about a known mistake."""
+    entries = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistake"]
+    return {entry["id"]: entry for entry in entries}
 
 
 def hint(entries, name, level):

@@ -44,6 +44,9 @@ class ContractError(Exception):
     """A part lacks a name or shape of the contract; the message is one sentence."""
 
 
+GUARDED_ERRORS = (NotStarted, StudentError, ContractError)  # what a guarded call may raise about the code that it asked
+
+
 @dataclass
 class Outcome:
     """One call: its output, the inputs as they are afterwards, and the gradients where asked."""
@@ -98,14 +101,17 @@ class Subject:
         except (ImplementationError, ContractError):
             raise
         except NotImplementedError as error:
-            place = self._student_frame(error)
-            if place is None:  # torch's own, e.g. an operation that a device lacks
-                raise StudentError("NotImplementedError", _first_line(error), "") from error
-            raise NotStarted(_exercise_name(str(error), place.name), str(error)) from error
-        except (Exception, SystemExit) as error:
             frame = self._student_frame(error)
-            place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}" if frame else ""
-            raise StudentError(type(error).__name__, _first_line(error), place) from error
+            if frame and frame.line.startswith("raise"):
+                raise NotStarted(_exercise_name(str(error), frame.name), str(error)) from error
+            raise self._student_error(error) from error  # torch's own, e.g. an operation that a device lacks
+        except (Exception, SystemExit) as error:
+            raise self._student_error(error) from error
+
+    def _student_error(self, error):
+        frame = self._student_frame(error)
+        place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}" if frame else ""
+        return StudentError(type(error).__name__, _first_line(error), place)
 
     def _student_frame(self, error):
         frames = traceback.extract_tb(error.__traceback__)

@@ -77,8 +77,9 @@ def pytest_runtest_makereport(item, call):
     error = call.excinfo.value if call.excinfo else None
     student = item.funcargs["student"]
     state, message = item.config.judge.state(item.function, student.asked, error)
-    if state == "failed":
-        item.config.naming.note(item.originalname, student.transcript)
+    fingerprint = naming.fingerprint(student.transcript) if state == "failed" else None
+    if fingerprint is not None:
+        item.config.naming.note(item.originalname, fingerprint)
     details = _details(error) if isinstance(error, PROBLEMS) else {}
     if details or isinstance(error, NotStarted):
         text = _failure_text(item, details)
@@ -94,7 +95,7 @@ def pytest_runtest_makereport(item, call):
         "message": message,
         **details,
         "measured": [difference / tolerance for difference, tolerance in expect.MEASURED],
-        "fingerprint": naming.fingerprint(student.transcript).tolist() if state == "failed" else [],
+        "fingerprint": [] if fingerprint is None else fingerprint.tolist(),
     }
     expect.MEASURED.clear()
     return report
@@ -129,8 +130,9 @@ def pytest_sessionfinish(session):
     path = session.config.getoption("--report")
     if path:
         tests = list(session.config.states.values())
+        names = session.config.naming.explanations()
         for test in tests:
-            test["mistake"] = session.config.naming.mistake_of(test["name"])
+            test["mistake"] = names.get(test["name"])
         found = {"implementation": session.config.implementation.name, "tests": tests}
         Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
 

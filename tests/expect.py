@@ -4,6 +4,8 @@ One number or shape each, never an array. `close` notes how far every comparison
 tolerance in `MEASURED`, so that the course team can prove the tolerances.
 """
 
+import ast
+
 import torch
 
 from nanolm.subject import StudentError
@@ -83,11 +85,19 @@ def stays_on_meta(work, shape):
     try:
         result = work()
     except StudentError as error:
-        if "meta tensors" in error.message and "item" in error.message:
-            return  # a look at a value: it works on a GPU and can't work here, so it proves nothing
+        looks_at_a_value = "meta tensors" in error.message and "item" in error.message
+        if looks_at_a_value or error.kind == "NotImplementedError":
+            return  # it works on a GPU and can't work here, without data, so it proves nothing
         raise Mistake("on another device your code fails", got=error.message, cause=cause) from error
     tensor(result, shape)
     same(result.device.type, "meta", "the result left the input's device", cause)
+
+
+def avoids(source, file, ready_made, cause):
+    """Source text that names none of these ready-made parts, imported or as an attribute."""
+    for node in ast.walk(ast.parse(source)):
+        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else None
+        that(name not in ready_made, f"{file} uses torch's ready-made {name}, which is the exercise itself", cause)
 
 
 def raises(kind, work, symptom, cause):

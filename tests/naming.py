@@ -5,7 +5,6 @@ a fingerprint of the code. fingerprints.safetensors holds those of every known m
 that it turns red, as a few projections of each answer: enough to recognise, nothing to copy.
 """
 
-import tomllib
 import zlib
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,11 +14,10 @@ import torch
 from safetensors.torch import load_file
 
 import parts
+from nanolm import hint
 from nanolm.subject import Outcome
 
-FOLDER = Path(__file__).parent
-FINGERPRINTS = FOLDER / "fingerprints.safetensors"
-MISTAKES = FOLDER / "mistakes.toml"
+FINGERPRINTS = Path(__file__).parent / "fingerprints.safetensors"
 
 FINE, COARSE = 2e-3, 5e-2  # how close two styles of one mistake come: in fp32, and in 16 bits
 PROJECTIONS = 3
@@ -124,11 +122,7 @@ class Naming:
         """False where there is nothing to compare with."""
         return bool(self._known)
 
-    def note(self, test, transcript):
-        """A red test and the answers that it got."""
-        self.note_fingerprint(test, fingerprint(transcript))
-
-    def note_fingerprint(self, test, seen):
+    def note(self, test, seen):
         """A red test and the fingerprint of the answers that it got."""
         known = self._known.get(test, {})
         matching = {mistake for mistake, stored in known.items() if matches(seen, stored)}
@@ -168,18 +162,9 @@ class Naming:
             test for test, known in self._known.items() if mistake in known and parts.part_of_test(test) == part
         )
 
-    def mistake_of(self, test):
-        """The id that explains this red test, or None."""
-        for named in self.named(parts.part_of_test(test)):
-            if test in named.explains:
-                return named.id
-        return None
-
-
-def metadata():
-    """id -> what a student may read about a mistake."""
-    entries = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistake"]
-    return {entry["id"]: entry for entry in entries}
+    def explanations(self):
+        """Red test -> the id of the mistake that explains it, for those that one does."""
+        return {test: named.id for part in self._matching for named in self.named(part) for test in named.explains}
 
 
 def sentences(naming, part):
@@ -196,7 +181,7 @@ def sentences(naming, part):
     if len(named) > 1:
         yield f"{part}: {len(named)} mistakes at once, it seems:"
     for each in named:
-        entry = metadata()[each.id]
+        entry = hint.mistakes()[each.id]
         yield f"{part}: {entry['symptom']} ({len(each.explains)} of {len(red)} red tests answer exactly so)"
         yield f"    {entry['cause']}"
         yield f"    python -m nanolm hint {each.id}"

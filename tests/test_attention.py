@@ -4,7 +4,6 @@ B batch, T query length, S key length, D width, N query heads, K key/value heads
 size. Most tests hand over cos = 1, sin = 0 (position 0 for all), so that RoPE can't be at fault.
 """
 
-import ast
 import math
 
 import pytest
@@ -368,13 +367,8 @@ def test_attention_works_as_a_copy(student):
 def test_attention_is_your_own(student):
     drawn_attention(student, 72)[2](torch.ones(1, 2, 36), *no_turn(2, 8))
     ready_made = {"MultiheadAttention", "multi_head_attention_forward", "TransformerEncoderLayer"}
-    for node in ast.walk(ast.parse(student.source("attention"))):
-        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else None
-        expect.that(
-            name not in ready_made,
-            f"attention.py uses torch's ready-made {name}, which is the exercise itself",
-            "Can you write it from the four projections? scaled_dot_product_attention is welcome.",
-        )
+    cause = "Can you write it from the four projections? scaled_dot_product_attention is welcome."
+    expect.avoids(student.source("attention"), "attention.py", ready_made, cause)
 
 
 @pytest.mark.points(3)

@@ -454,9 +454,9 @@ def test_cache_chunked_prefill_matches_the_whole(student):
 def test_cache_stores_K_heads(student):
     part, given, _ = drawn_cache(student, 143)
     (k, v), cause = in_chunks(part, given, (3, 4)).cache[0], "Do you append before repeat_kv?"
+    expect.that(k.shape[1] == 2, "the cache does not hold K heads", cause)
     expect.tensor(k, (2, 2, 7, 8), "the cached keys")
     expect.tensor(v, (2, 2, 7, 8), "the cached values")
-    expect.that(k.shape[1] == 2, "the cache does not hold K heads", cause)
 
 
 @pytest.mark.points(1)

@@ -59,8 +59,9 @@ class GraderPlugin:
 
     def pytest_sessionfinish(self, session):
         self.office.close()
+        names = session.config.naming.explanations()
         for entry in self.tests:
-            entry["mistake"] = session.config.naming.mistake_of(entry["name"])
+            entry["mistake"] = names.get(entry["name"])
 
     def _refine(self, entry, error, asked):
         """Say what a test that is called failed really met."""

@@ -5,21 +5,9 @@ import shutil
 import pytest
 import torch
 
+import naming
 from grading.patches import REFERENCE, load_mistakes, materialise
 from grading.runs import RunError, reports
-
-
-@pytest.fixture(scope="module")
-def naming():
-    import sys
-
-    from nanolm.impl import ROOT
-
-    sys.path.insert(0, str(ROOT / "tests"))
-    import naming
-
-    return naming
-
 
 UNKNOWN = (
     "return (wide * torch.rsqrt(mean_square + self.eps)",
@@ -70,7 +58,7 @@ def test_right_code_is_not_accused(named):
     assert named["right"] == {}
 
 
-def test_a_fingerprint_tells_values_shapes_dtypes_and_exceptions_apart(naming):
+def test_a_fingerprint_tells_values_shapes_dtypes_and_exceptions_apart():
     answers = [
         torch.ones(3),
         torch.ones(3) * 1.01,
@@ -90,21 +78,21 @@ def test_a_fingerprint_tells_values_shapes_dtypes_and_exceptions_apart(naming):
             assert naming.matches(one, other) == (i == j), (answers[i], answers[j])
 
 
-def test_a_fingerprint_forgives_rounding(naming):
+def test_a_fingerprint_forgives_rounding():
     value = torch.randn(50, generator=torch.Generator().manual_seed(0))
     assert naming.matches(naming.fingerprint([value]), naming.fingerprint([value * (1 + 1e-5)]))
 
 
-def test_what_is_said(naming):
+def test_what_is_said():
     held = naming.Naming(known=False)
     held._known = {"test_rope_a": {"rope-theta-hard-coded": naming.fingerprint([torch.ones(2)])}}
-    held.note("test_rope_a", [torch.ones(2)])
+    held.note("test_rope_a", naming.fingerprint([torch.ones(2)]))
     first, *rest = naming.sentences(held, "rope")
     assert "(1 of 1 red tests answer exactly so)" in first and rest[-1].endswith("hint rope-theta-hard-coded")
-    held.note("test_rope_b", [torch.zeros(2)])
+    held.note("test_rope_b", naming.fingerprint([torch.zeros(2)]))
     assert list(naming.sentences(held, "rope"))[-1].startswith("rope: and something else that we don't know, in 1 of 2")
     other = naming.Naming(known=False)
     other._known = held._known
-    other.note("test_rope_b", [torch.zeros(2)])
+    other.note("test_rope_b", naming.fingerprint([torch.zeros(2)]))
     (only,) = naming.sentences(other, "rope")
     assert only.startswith("rope: not one of the mistakes that we know, or several at once.")

@@ -22,6 +22,7 @@ EDITS = {  # file, a text that stands there once, and what comes in its place
     "None": ("modules.py", "return self.w_down(gate * self.w_up(x))", "self.w_down(gate * self.w_up(x))"),
     "fp32 by rope": ("rope.py", "turned.flatten(-2).to(x.dtype)", "turned.flatten(-2)"),
     "loud": ("modules.py", "wide = x.to(", SHOUT),
+    "looks at values": ("rope.py", "angles = positions.", "assert positions.tolist()\n    angles = positions."),
 }
 
 
@@ -104,6 +105,11 @@ def test_an_exception_names_file_line_and_function(run):
 def test_a_forgotten_return_is_said(run):
     _, output, _ = run("None")
     assert "is None" in output and "Is there a return at the end of the function?" in output
+
+
+def test_a_look_at_values_is_no_mistake_where_there_are_none(run):
+    code, output, tests = run("looks at values")  # on the meta device torch itself raises NotImplementedError
+    assert code == 0 and names(tests, "passed") == set(tests), output
 
 
 def test_what_student_code_prints_changes_nothing(run):

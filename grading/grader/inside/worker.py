@@ -9,11 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from nanolm.impl import Implementation, ImplementationError
-from nanolm.subject import ContractError, NotStarted, Outcome, StudentError, Subject
+from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError, Subject
 
 from . import wire
 
-ERRORS = (NotStarted, StudentError, ContractError, ImplementationError)
+ERRORS = (*GUARDED_ERRORS, ImplementationError)
 METHODS = ("run", "step", "cached", "greedy", "load", "state", "shapes", "bfloat16", "double", "half", "to_meta")
 
 
