@@ -45,6 +45,7 @@ def pytest_report_header(config):
 @pytest.fixture
 def student(request):
     """The implementation under test, to be asked (see nanolm/subject.py)."""
+    torch.manual_seed(0)  # what student code draws itself (fresh weights, dropout) is the same in every run
     return request.config.new_subject()
 
 
