@@ -103,24 +103,6 @@ claim("span corruption: the encoder reads, the decoder writes", [len(cut), len(a
 # %% [markdown]
 # *A kind word on the lessons.* "T signals from T tokens" counts a next token after the last one. With T tokens in hand there are T - 1:
 # 511 of 512. And "about six times as many" is 1 / 0.15 = 6.67.
-#
-# What masked LM shows at the picked places: mostly [MASK], sometimes a random token, sometimes the token itself, so that the model can't know which
-# of the words before it are true.
-
-# %%
-N = 20_000
-many = torch.full((1, N), 7)
-uniform = torch.rand(1, N, generator=generator)
-shown, targets = impl.masked_lm_corruption(many, uniform, torch.full((1, N), 9), mask_token=1)
-asked = targets != IGNORED
-shares = {
-    "[MASK]": float((shown[asked] == 1).float().mean()),
-    "a random token": float((shown[asked] == 9).float().mean()),
-    "the token itself": float((shown[asked] == 7).float().mean()),
-}
-claim("picked", float(asked.float().mean()), 0.15, within=0.01)
-claim("of these: [MASK], random, itself", list(shares.values()), [0.8, 0.1, 0.1], within=0.02)
-claim("tokens changed that were not picked", int((shown != many)[~asked].sum()), 0)
 
 # %% [markdown]
 # ## One sentence, four exams
@@ -155,6 +137,71 @@ axes.grid(False)
 show(figure)
 claim("asked: causal, masked, prefix", [int(asked.sum()) for _, asked in list(rows.values())[:3]], [10, 2, 6])
 claim("the decoder's answer", answer, [101, 2, 3, 102, 8, 103])
+
+# %% [markdown]
+# ### Causal LM
+#
+# The output at position t is asked for token t + 1, so logits and tokens are shifted against each other by one, row by row. The loss is the mean over
+# the targets that count, in at least fp32: -log softmax(logits)[target]. Four checks that any right loss passes: blind logits cost log V, ignored
+# targets change nothing, nothing asked costs 0, and whoever is sure of the right successor pays nearly 0.
+
+# %%
+V = 11
+line = torch.arange(V)[None]  # (B, T) = (1, 11): every token once
+sure = 50.0 * torch.nn.functional.one_hot((line + 1) % V, V).float()  # at t: certain that t + 1 comes next
+hidden = line.clone()
+hidden[:, 6:] = IGNORED
+claim("blind logits cost log V", float(impl.causal_lm_loss(torch.zeros(1, V, V), line)), 2.398, within=0.001)
+claim("sure of the successor", float(impl.causal_lm_loss(sure, line)), at_most=1e-4)
+claim("sure of the token that was just read", float(impl.causal_lm_loss(sure.roll(1, dims=1), line)), at_least=40)
+claim("half of the targets ignored, blind: the mean stays", float(impl.causal_lm_loss(torch.zeros(1, V, V), hidden)), 2.398, within=0.001)
+claim("nothing asked", float(impl.causal_lm_loss(sure, torch.full_like(line, IGNORED))), 0)
+
+# %% [markdown]
+# ### Masked LM
+#
+# 15% of the places are picked, and only they are asked, each for its own token: no shift. What is shown at a picked place: mostly [MASK] (80%),
+# sometimes a random token (10%), sometimes the token itself (10%), so that the model can't know which of the words before it are true.
+
+# %%
+N = 20_000
+many = torch.full((1, N), 7)
+uniform = torch.rand(1, N, generator=generator)
+shown, targets = impl.masked_lm_corruption(many, uniform, torch.full((1, N), 9), mask_token=1)
+asked = targets != IGNORED
+shares = {
+    "[MASK]": float((shown[asked] == 1).float().mean()),
+    "a random token": float((shown[asked] == 9).float().mean()),
+    "the token itself": float((shown[asked] == 7).float().mean()),
+}
+claim("picked", float(asked.float().mean()), 0.15, within=0.01)
+claim("of these: [MASK], random, itself", list(shares.values()), [0.8, 0.1, 0.1], within=0.02)
+claim("tokens changed that were not picked", int((shown != many)[~asked].sum()), 0)
+
+# %% [markdown]
+# ### Prefix LM
+#
+# The prefix is read in both directions and never asked. The first token behind it is: its prediction comes from the prefix's last position, after the
+# loss's own shift. The mask opens the square of the prefix and leaves the rest causal.
+
+# %%
+opened = impl.prefix_lm_mask(8, 3) & ~impl.causal_mask(8, 8)
+claim("squares that the prefix opens: 3 * 2 / 2", int(opened.sum()), 3)
+claim("all of them inside the prefix", int(opened[:3, :3].sum()), 3)
+claim("asked, with a prefix of 3 of 8", impl.prefix_lm_targets(torch.arange(8)[None], 3)[0], [IGNORED] * 3 + [3, 4, 5, 6, 7])
+
+# %% [markdown]
+# ### Span corruption
+#
+# Each span is cut out and one sentinel stands for it, whatever the span's length. The decoder writes each sentinel with what stood there, and one more
+# sentinel to say that it is done.
+
+# %%
+letters = torch.arange(10)
+cut, answer = impl.span_corruption(letters, [(1, 3), (6, 2)], torch.tensor([100, 101, 102]))
+claim("the encoder reads", cut, [0, 100, 4, 5, 101, 8, 9])
+claim("the decoder writes", answer, [100, 1, 2, 3, 101, 6, 7, 102])
+claim("nothing is lost: letters in both together", sorted(t for t in [*cut.tolist(), *answer.tolist()] if t < 100), list(range(10)))
 
 # %% [markdown]
 # ## Shown: what signals buy

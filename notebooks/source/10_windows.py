@@ -62,7 +62,10 @@ claim("Mistral 7B: L (w - 1) + 1", mistral.L * (mistral.windows - 1) + 1, 131_04
 # *A kind word on the lessons.* "l times w" is a good thumb's rule. Where w counts the token itself, as here and in Mistral, it is exactly
 # l (w - 1) + 1: 131,041 and not 131,072.
 #
-# What the masks look like, and how Gemma 2 alternates: layers with a window of 4,096, and between them layers that see all.
+# ## The window
+#
+# What the masks look like: a query sees itself and the w - 1 keys before it, counted from its own place.
+# Each layer has its own window: Gemma 2 alternates layers with one of 4,096 and layers that see all, so a block must ask for its own layer's.
 
 # %%
 figure, axes = pictures(columns=3, width=16, height=5)
