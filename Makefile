@@ -57,6 +57,7 @@ $(VENV)/notebooks.stamp: $(VENV)/student.stamp
 	@touch $@
 
 # What the course team needs besides.
-$(VENV)/course.stamp: $(VENV)/student.stamp
+$(VENV)/course.stamp: $(VENV)/student.stamp requirements-slides.txt
 	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev,notebooks]"
+	@$(INSTALL) --no-deps --requirement requirements-slides.txt
 	@touch $@
