@@ -2,8 +2,8 @@
 
     OUT/canvas.zip      what Canvas's "Download Submissions" gives: right and wrong programs, half-finished
                         and hostile ones, broken notebooks, odd archives (see people.py, one row a student)
-    OUT/roster.csv      id, first_name, last_name, email, lms_user_id as `nbgrader db student import` reads
-                        them, and timestamp: when the submission came, empty where none did
+    OUT/roster.csv      id, first_name, last_name, email, lms_user_id, as `nbgrader db student import` reads them
+    OUT/times.csv       student and time of hand-in, which Canvas's archive does not tell
     OUT/expected.json   what is known of each before anything is graded
 
 NOTEBOOK is the released week06.ipynb. The same notebook always gives the same bytes.
@@ -18,10 +18,9 @@ from grading.demo_class.people import ABSENT, CLASS, DUE
 from grading.marks import WEEK
 from grading.patches import load_metadata
 
-ARCHIVE, ROSTER, EXPECTED = "canvas.zip", "roster.csv", "expected.json"
-FIELDS = ("id", "first_name", "last_name", "email", "lms_user_id", "timestamp")
+ARCHIVE, ROSTER, TIMES, EXPECTED = "canvas.zip", "roster.csv", "times.csv", "expected.json"
 
-__all__ = ["ABSENT", "ARCHIVE", "CLASS", "DUE", "EXPECTED", "ROSTER", "disagreements", "expected", "write"]
+__all__ = ["ABSENT", "ARCHIVE", "CLASS", "DUE", "EXPECTED", "ROSTER", "TIMES", "disagreements", "expected", "write"]
 
 
 def write(notebook, out):
@@ -30,6 +29,7 @@ def write(notebook, out):
     out.mkdir(parents=True, exist_ok=True)
     (out / ARCHIVE).write_bytes(canvas(released))
     (out / ROSTER).write_text(roster(), encoding="utf-8", newline="")
+    (out / TIMES).write_text(_table(("student", "time"), ((of.id, of.time) for of in CLASS)), "utf-8", newline="")
     (out / EXPECTED).write_text(json.dumps(expected(), indent=1, ensure_ascii=False), encoding="utf-8")
 
 
@@ -48,12 +48,14 @@ def canvas(released):
 
 def roster():
     """The class list as CSV, the absent ones included."""
+    people = enumerate((*CLASS, *ABSENT), lms.FIRST_USER)
+    fields = ("id", "first_name", "last_name", "email", "lms_user_id")
+    return _table(fields, ((of.id, *of.name, f"{of.id}@uni.example", user) for user, of in people))
+
+
+def _table(titles, rows):
     stream = io.StringIO()
-    rows = csv.writer(stream, lineterminator="\n")
-    rows.writerow(FIELDS)
-    for user, student in enumerate((*CLASS, *ABSENT), lms.FIRST_USER):
-        time = "" if student in ABSENT else student.time
-        rows.writerow((student.id, *student.name, f"{student.id}@uni.example", user, time))
+    csv.writer(stream, lineterminator="\n").writerows((titles, *rows))
     return stream.getvalue()
 
 

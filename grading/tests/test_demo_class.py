@@ -63,20 +63,22 @@ def inside(written, student):
         return {name: file.read(name) for name in file.namelist()}
 
 
+def rows_of(file):
+    return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+
+
 def test_thirty_hand_in_and_each_is_on_the_roster(written):
-    rows = list(csv.DictReader(io.StringIO((written / demo_class.ROSTER).read_text(encoding="utf-8"))))
+    rows, times = rows_of(written / demo_class.ROSTER), rows_of(written / demo_class.TIMES)
     assert len(CLASS) == 30 and [row["id"] for row in rows] == [student.id for student in (*CLASS, *ABSENT)]
-    assert [row["timestamp"] for row in rows if not of_user(written, row["lms_user_id"])] == [""]
+    assert [row["student"] for row in times] == [student.id for student in CLASS]
+    users = {name.replace("_LATE", "").split("_")[1] for name in entries(written)}
+    assert [row["id"] for row in rows if row["lms_user_id"] not in users] == ["farid"]
     assert rows[2]["last_name"] == "Lefèvre-Petit" and rows[2]["email"] == "chloe@uni.example"
-
-
-def of_user(written, user):
-    return [name for name in entries(written) if f"_{user}_" in name]
 
 
 def test_the_same_notebook_gives_the_same_bytes(written, released, tmp_path):
     demo_class.write(released, tmp_path)
-    for file in (demo_class.ARCHIVE, demo_class.ROSTER, demo_class.EXPECTED):
+    for file in (demo_class.ARCHIVE, demo_class.ROSTER, demo_class.TIMES, demo_class.EXPECTED):
         assert (tmp_path / file).read_bytes() == (written / file).read_bytes()
 
 
