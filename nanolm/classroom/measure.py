@@ -37,16 +37,28 @@ def gradient_norms(model, tokens, loss=next_token_loss):
 
 @torch.no_grad()
 def attention_weights(model, tokens, layer):
-    """Who attends to whom in one layer: (B, N, T, T), read off its weights with the implementation's parts.
+    """Who attends to whom in one layer: (B, N, T, T), read through the implementation's own attention.
 
-    For models without QK-norm, soft-cap and windows.
+    It gets a wider token: x as it is, and beside it which token this is. Queries and keys see x, values only
+    the place, so that token j's value is the j-th unit vector, and what a head mixes of them are its weights.
     """
     cfg, impl, block = model.cfg, model.impl, model.blocks[layer]
-    (B, T), weights = tokens.shape, block.attn.state_dict()
+    (B, T), held = tokens.shape, block.attn.state_dict()
+    wide = cfg.but(D=max(cfg.D, cfg.N * cfg.H) + T, H=cfg.H)
     x = block.attn_norm(streams(model, tokens)[layer])  # (B, T, D)
-    q = (x @ weights["w_q.weight"].T).view(B, T, cfg.N, cfg.H).transpose(1, 2)  # (B, N, T, H)
-    k = (x @ weights["w_k.weight"].T).view(B, T, cfg.K, cfg.H).transpose(1, 2)  # (B, K, T, H)
-    cos, sin = impl.rope_cos_sin(torch.arange(T), impl.rope_frequencies(cfg.H, cfg.rope_theta))
-    q, k = impl.apply_rope(q, cos, sin), impl.repeat_kv(impl.apply_rope(k, cos, sin), cfg.G)
-    scores = q @ k.transpose(-2, -1) * cfg.H**-0.5  # (B, N, T, T)
-    return scores.masked_fill(~impl.causal_mask(T, T), -torch.inf).softmax(dim=-1)
+    x = torch.cat((x, x.new_zeros(B, T, wide.D - cfg.D - T), torch.eye(T).expand(B, T, T)), dim=-1)
+    for name in ("w_q.weight", "w_k.weight"):
+        held[name] = torch.nn.functional.pad(held[name], (0, wide.D - cfg.D))
+    held["w_o.weight"] = torch.eye(wide.D, cfg.N * cfg.H)  # what the heads have mixed comes out as it is
+    if cfg.bias:
+        held |= {"w_v.bias": torch.zeros(cfg.K * cfg.H), "w_o.bias": torch.zeros(wide.D)}
+    attention = impl.GroupedQueryAttention(wide, layer)
+    tables = impl.rope_cos_sin(torch.arange(T), impl.rope_frequencies(cfg.H, cfg.rope_theta))
+    seen = []
+    for first in range(0, T, cfg.H):  # a head has room for H places at a time
+        places = torch.arange(min(cfg.H, T - first))
+        held["w_v.weight"] = torch.zeros(cfg.K * cfg.H, wide.D)
+        held["w_v.weight"].view(cfg.K, cfg.H, wide.D)[:, places, wide.D - T + first + places] = 1.0
+        attention.load_state_dict(held, strict=False)
+        seen.append(attention(x, *tables)[..., : cfg.N * cfg.H].view(B, T, cfg.N, cfg.H)[..., : len(places)])
+    return torch.cat(seen, dim=-1).transpose(1, 2)
