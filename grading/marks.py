@@ -60,5 +60,5 @@ def by_part(tests):
 
 
 def core_and_bonus(tests):
-    """The Marks of the core, which come to 100, and those of the depth parts, the bonus."""
-    return marks(of_parts(tests, WEEK["CORE"])), marks(of_parts(tests, WEEK["DEPTH"]))
+    """The Marks of the core, which come to 100, and those of the depth parts and of advice, the bonus."""
+    return marks(of_parts(tests, WEEK["CORE"])), marks(of_parts(tests, WEEK["DEPTH"] + WEEK["ADVICE"]))

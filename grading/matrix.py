@@ -76,7 +76,7 @@ def progress(what, folders, jobs, threads=1):
 
 def note_variant(matrix, key, tests, variants):
     core_only = key[0] in variants and variants[key[0]].only == "core"
-    asked = [test for test in tests if not core_only or test["part"] in parts.CORE]
+    asked = [test for test in tests if test["part"] in (parts.CORE if core_only else parts.PARTS)]
     matrix.rejected[key] = [test["name"] for test in asked if test["outcome"] != "passed"]
     for test in asked:
         matrix.tests[test["name"]] = test["part"]

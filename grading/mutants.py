@@ -63,7 +63,7 @@ def survivors(mutants, room, jobs):
     runs = reports(folders, lambda number: ("-x", *test_files(mutants[number].file)), jobs)
     for count, (number, tests) in enumerate(runs, 1):
         print(f"\rmutants: {count} of {len(mutants)}, {len(left)} alive", end="", file=sys.stderr, flush=True)
-        if not isinstance(tests, RunError) and all(test["outcome"] == "passed" for test in tests):
+        if not isinstance(tests, RunError) and all(test["outcome"] in ("passed", "advice") for test in tests):
             left.append(mutants[number])
     print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
     return left

@@ -4,6 +4,7 @@
     grading/mistakes/outside.toml    [[outside]]  id, reason: known mistakes that the contract leaves no room for
     grading/variants/TOPIC.toml      [[variant]]  id, title, then [[variant.replace]] file, function, code;
                                                   or `of`, the ids of the variants that it combines
+    grading/variants/slow/TOPIC.toml the same; right programs that are slow, each with `advice`, the test that says so
     grading/variants/outside.toml    [[outside]]  id, reason
 
 `materialise` writes an edited copy of an implementation into a folder, which NANOLM_IMPL can then
@@ -13,13 +14,14 @@ name. Only text is handled here: no code is imported, so that a kill matrix can 
 import ast
 import textwrap
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "reference"
 MISTAKES = ROOT / "grading" / "mistakes"
 VARIANTS = ROOT / "grading" / "variants"
+SLOW = VARIANTS / "slow"
 METADATA = ROOT / "tests" / "mistakes.toml"  # what a student may see
 OUTSIDE = "outside.toml"
 
@@ -80,12 +82,16 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Variant:
-    """One right program. `only` is "core" where the depth parts are left as stubs, else "all"."""
+    """One right program. `only` is "core" where the depth parts are left as stubs, else "all".
+
+    `advice` is the test that says what is slow in it, where there is something.
+    """
 
     id: str
     title: str
     edits: tuple[Replacement, ...]
     only: str
+    advice: str
 
 
 def load_mistakes(folder=MISTAKES):
@@ -103,14 +109,15 @@ def load_variants(folder=VARIANTS):
     for path in _bank_files(folder):
         for entry in _entries(path, "variant"):
             edits = tuple(_read(Replacement, table, entry["id"], path) for table in entry.get("replace", ()))
-            variant = Variant(entry["id"], _need(entry, "title", path), edits, entry.get("only", "all"))
+            title, only, advice = _need(entry, "title", path), entry.get("only", "all"), entry.get("advice", "")
+            variant = Variant(entry["id"], title, edits, only, advice)
             _add(variants, variant, path)
             combined += [(variant, name, path) for name in entry.get("of", ())]
     for variant, name, path in combined:
         if name not in variants:
             raise PatchError(f"{variant.id} in {path.name} combines {name}, which is no variant.")
         whole = variants[variant.id]
-        variants[variant.id] = Variant(whole.id, whole.title, whole.edits + variants[name].edits, whole.only)
+        variants[variant.id] = replace(whole, edits=whole.edits + variants[name].edits)
     return variants
 
 

@@ -20,6 +20,7 @@ class LanguageModel(nn.Module):
     def __init__(self, cfg, impl):
         super().__init__()
         self.cfg, self.impl = cfg, impl
+        self._frequencies = {}  # device -> RoPE's own, so that no forward has to move them there
         self.embed = nn.Embedding(cfg.V, cfg.D)
         nn.init.normal_(self.embed.weight, std=0.02)
         if cfg.positions == "learned":
@@ -43,7 +44,7 @@ class LanguageModel(nn.Module):
             positions = torch.arange(start, start + T, device=tokens.device)
         x = self.embed(tokens)  # (B, T, D)
         if cfg.embed_scale != 1.0:
-            x = x * torch.tensor(cfg.embed_scale, dtype=x.dtype, device=x.device)  # rounded first, as Gemma does
+            x = x * torch.full((), cfg.embed_scale, dtype=x.dtype, device=x.device)  # rounded first, as Gemma does
         if cfg.positions == "learned":
             self._check_table(positions)
             x = x + self.positions(positions)
@@ -60,11 +61,16 @@ class LanguageModel(nn.Module):
             cos, sin = zeros + 1, zeros
         else:
             if frequencies is None:
-                frequencies = self.impl.rope_frequencies(self.cfg.H, self.cfg.rope_theta)
+                frequencies = self._own_frequencies(positions.device)
             cos, sin = self.impl.rope_cos_sin(positions, frequencies)
         if positions.dim() == 2:  # rows of their own positions: (B, T, H/2) -> (B, 1, T, H/2)
             cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
         return cos, sin
+
+    def _own_frequencies(self, device):
+        if device not in self._frequencies:
+            self._frequencies[device] = self.impl.rope_frequencies(self.cfg.H, self.cfg.rope_theta).to(device)
+        return self._frequencies[device]
 
     def _check_table(self, positions):
         if positions.device.type != "meta" and int(positions.max()) >= self.cfg.T_max:

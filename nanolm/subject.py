@@ -18,6 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from nanolm.cache import Cache, LayerCache
+from nanolm.counting import Counting
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.model import LanguageModel
 
@@ -221,6 +222,10 @@ class Part:
         """`count` new tokens after tokens (T,), by a language model."""
         return self.subject.guard(lambda: list(self._module.generate(tokens.clone(), count)))
 
+    def counted(self, *args, training=False):
+        """What one forward makes torch do, see nanolm/counting.py; with `training` a backward belongs to it."""
+        return self.subject.guard(lambda: self._counted(args, training))
+
     def load(self, tensors):
         """Load weights by their contract names; a missing name or other shape is a ContractError."""
         self.subject.guard(lambda: self._load(tensors))
@@ -275,6 +280,17 @@ class Part:
         _backward(output, upstream)
         grads = {name: _clone(parameter.grad) for name, parameter in self._module.named_parameters()}
         return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None, grads)
+
+    def _counted(self, args, training):
+        self._run(args, None)  # what is made once and kept is there now
+        _, sent = _send(args, training)
+        counting = Counting(self._module)
+        with torch.set_grad_enabled(training), _dynamo_kept_out(args), counting:
+            output = self._module(*sent)
+            if training:
+                _backward(output, torch.ones_like(output))
+        self._module.zero_grad(set_to_none=True)
+        return counting.counts
 
     @torch.no_grad()
     def _cached(self, args, chunks, window):

@@ -12,7 +12,7 @@ PROBLEMS = (expect.Mistake, StudentError, ContractError, ImplementationError)
 
 
 class Judge:
-    """Gives each test its state: passed, failed, not started or waiting.
+    """Gives each test its state: passed, failed, not started, waiting or advice.
 
     A red test whose ingredients are not right themselves waits for them. Their own tests have run
     before it in the order of the week; where they were left out of the run, they are run when asked.
@@ -43,7 +43,9 @@ class Judge:
         for needed, names in self._ingredients(test, part, asked):
             if any(self._state_of(name) in ("failed", "not started") for name in names):
                 return "waiting", f"waiting for {needed}: its own tests come first"
-        return "failed", str(error)
+        if part not in parts.ADVICE:
+            return "failed", str(error)
+        return "advice", str(error) if isinstance(error, expect.Mistake) else "your code can't be measured: it raises"
 
     def _ingredients(self, test, part, asked):
         """(part, names of its tests that matter here) for all that this test is made of, its own part apart."""

@@ -10,6 +10,7 @@ import torch
 
 from grading.grader.inside import wire
 from grading.grader.states import REFUSED, TIMED_OUT, WorkerLost
+from nanolm.counting import COUNTS
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.subject import FUNCTIONS, ContractError, NotStarted, Outcome, StudentError, Subject
 
@@ -210,6 +211,13 @@ class RemotePart:
         """`count` new tokens after tokens (T,), by a language model."""
         answer = self._ask("greedy", tokens, count)
         return answer if isinstance(answer, list) else self.subject.office.refuse("it is not a list of tokens")
+
+    def counted(self, *args, training=False):
+        """What one forward makes torch do; with `training` a backward belongs to it."""
+        answer = self._ask("counted", *args, training=training)
+        if not isinstance(answer, dict) or {name: type(n) for name, n in answer.items()} != dict.fromkeys(COUNTS, int):
+            self.subject.office.refuse("it is not a count of operations")
+        return answer
 
     def load(self, tensors):
         """Load weights by their contract names; a missing name or other shape is a ContractError."""

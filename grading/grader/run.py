@@ -33,6 +33,7 @@ def add_arguments(parser):
     parser.add_argument("--out", type=Path, required=True, metavar="RESULTS", help="where the results go")
     parser.add_argument("--secret", required=True, metavar="FILE_OR_ENV", help="a file, or a variable's name")
     parser.add_argument("--jobs", type=int, default=2, help="submissions side by side")
+    parser.add_argument("--advice-points", type=int, default=0, metavar="N", help="bonus for each question of advice")
     parser.add_argument("--unsandboxed", action="store_true", help="grade without bubblewrap; recorded in each result")
 
 
@@ -52,7 +53,10 @@ def _run(args):
         raise RunError("there is no bubblewrap (bwrap) here: install it, or read what --unsandboxed warns of.")
     if args.unsandboxed:
         print(WARNING, file=sys.stderr)
-    return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs)
+    if args.advice_points < 0:
+        raise RunError(f"--advice-points {args.advice_points} must not be negative.")
+    tests = ("tests", f"--advice-points={args.advice_points}")
+    return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs, tests)
 
 
 def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",), limits=None):

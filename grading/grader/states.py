@@ -18,6 +18,6 @@ class WorkerLost(StudentError):
         self.state = state
 
 
-PASSED, FAILED, NOT_STARTED, WAITING = "passed", "failed", "not started", "waiting"
+PASSED, FAILED, NOT_STARTED, WAITING, ADVICE = "passed", "failed", "not started", "waiting", "advice"
 TIMED_OUT, OUT_OF_MEMORY, CRASHED, REFUSED = "timed out", "out of memory", "crashed", "refused"
 NOT_SUBMITTED, GRADER_ERROR = "not submitted", "grader error"

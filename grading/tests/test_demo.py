@@ -20,7 +20,7 @@ def parts_with(tests, outcome):
 
 
 def test_all_right_passes_every_test(reports):
-    assert [test["id"] for test in reports["all_right"] if test["outcome"] != "passed"] == []
+    assert [test["id"] for test in reports["all_right"] if test["outcome"] not in ("passed", "advice")] == []
 
 
 def test_all_right_earns_the_core_100(reports):

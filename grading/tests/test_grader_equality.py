@@ -61,5 +61,5 @@ def test_every_test_has_the_same_state_and_mistake_both_ways(states):
 
 def test_the_comparison_has_seen_every_state(states):
     seen = {state for _, there in states.values() for state, _ in there.values()}
-    assert {"passed", "failed", "not started", "waiting"} <= seen
+    assert {"passed", "failed", "not started", "waiting", "advice"} <= seen
     assert any(mistake for _, there in states.values() for _, mistake in there.values())

@@ -1,4 +1,4 @@
-"""How a run of the week's tests is reported: four states, one clear text, and nobody else's mistake."""
+"""How a run of the week's tests is reported: five states, one clear text, and nobody else's mistake."""
 
 import json
 import os
@@ -107,9 +107,13 @@ def test_a_forgotten_return_is_said(run):
     assert "is None" in output and "Is there a return at the end of the function?" in output
 
 
-def test_a_look_at_values_is_no_mistake_where_there_are_none(run):
+def test_a_look_at_values_is_advice_and_no_mistake(run):
     code, output, tests = run("looks at values")  # on the meta device torch itself raises NotImplementedError
-    assert code == 0 and names(tests, "passed") == set(tests), output
+    assert code == 0 and names(tests, "advice") == {"test_memory_forward_waits_for_no_value"}, output
+    assert names(tests, "advice") | names(tests, "passed") == set(tests)
+    text = output.split("test_memory_forward_waits_for_no_value\n")[1].splitlines()
+    assert text[0].startswith("a forward reads values back into Python")
+    assert [line.split()[0] for line in text[1:4]] == ["expected", "got", "cause"]
 
 
 def test_what_student_code_prints_changes_nothing(run):

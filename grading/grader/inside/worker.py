@@ -14,7 +14,10 @@ from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError, Su
 from . import wire
 
 ERRORS = (*GUARDED_ERRORS, ImplementationError)
-METHODS = ("run", "step", "cached", "greedy", "load", "state", "shapes", "bfloat16", "double", "half", "to_meta")
+METHODS = (
+    *("run", "step", "cached", "greedy", "counted", "load", "state", "shapes"),
+    *("bfloat16", "double", "half", "to_meta"),
+)
 
 
 def serve(sock, room):

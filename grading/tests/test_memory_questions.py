@@ -1,0 +1,72 @@
+"""Slow but right: every point is earned, and exactly the question that is meant gives its advice."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from grading.marks import Marks, core_and_bonus
+from grading.patches import REFERENCE, ROOT, SLOW, load_mistakes, load_variants, materialise
+
+PROGRAMS = load_variants(SLOW)
+RUN = """
+import json, sys
+from grading.runs import reports
+arguments = json.loads(sys.argv[2])
+print("RESULT" + json.dumps(dict(reports(json.loads(sys.argv[1]), lambda name: arguments))))
+"""
+EXPANDED = "gqa-cache-stores-expanded-heads"
+
+
+def run(folders, *arguments):
+    """{program: its report} of the tests that pytest's arguments name, from a process without this pytest."""
+    named = json.dumps({name: str(folder) for name, folder in folders.items()})
+    found = subprocess.run(
+        [sys.executable, "-c", RUN, named, json.dumps(arguments)],
+        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout.split("RESULT")[-1])
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    room = tmp_path_factory.mktemp("slow")
+    for program in (*PROGRAMS.values(), load_mistakes()[EXPANDED]):
+        materialise(REFERENCE, [program], room / program.id)
+    return run({path.name: path for path in room.iterdir()} | {"reference": REFERENCE}, "tests")
+
+
+def names(tests, *outcomes):
+    return {test["name"] for test in tests if test["outcome"] in outcomes}
+
+
+def test_the_reference_needs_no_advice(reports):
+    assert names(reports["reference"], "passed") == {test["name"] for test in reports["reference"]}
+
+
+def test_every_question_has_its_program(reports):
+    questions = {test["name"] for test in reports["reference"] if test["part"] == "memory"}
+    assert questions == {program.advice for program in PROGRAMS.values()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_slow_program_passes_all_and_hears_one_advice(reports, name):
+    tests = reports[name]
+    assert names(tests, "advice") == {PROGRAMS[name].advice}
+    assert names(tests, "failed", "waiting", "not started") == set()
+    full = core_and_bonus(reports["reference"])
+    assert core_and_bonus(tests) == full and full[0] == Marks(100, 100)
+
+
+def test_a_cache_of_N_heads_is_told_apart_by_its_question(reports):
+    assert names(reports[EXPANDED], "failed") == {"test_cache_stores_K_heads"}
+    assert names(reports[EXPANDED], "advice", "waiting") == set()
+    assert core_and_bonus(reports[EXPANDED])[0] == Marks(100, 100)
+
+
+def test_by_configuration_a_question_gives_bonus_points(tmp_path):
+    materialise(REFERENCE, [PROGRAMS["slow-loop-over-heads"]], tmp_path)
+    found = run({"slow": tmp_path}, "tests/test_memory.py", "--advice-points=2")["slow"]
+    assert core_and_bonus(found) == (Marks(0, 0), Marks(2 * (len(PROGRAMS) - 1), 2 * len(PROGRAMS)))

@@ -1,0 +1,102 @@
+"""What a call makes torch do, counted without a clock: operations, bytes alive, waits, copies.
+
+Torch shows every operation to a TorchDispatchMode, those of the backward pass too as long as it
+runs on the CPU. What a fused kernel holds inside it is not seen, which is as it should be.
+"""
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+COUNTS = {
+    "operations": "calls of a torch operation",
+    "trigonometry": "those that make angles into a table: cos, sin, polar, a complex exponential",
+    "widened": "entries of weight matrices that were copied into a wider dtype",
+    "waits": "those after which a GPU's program must wait for a value: item(), tolist(), a mask as an index",
+    "copies": "those that take a tensor to another device",
+    "bytes": "the most bytes that were alive at once, in all that was touched",
+}
+
+TURNS = {"cos", "sin", "tan", "polar"}
+WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_consecutive", "unique_dim"}
+
+
+class Counting(TorchDispatchMode):
+    """`with Counting(module) as counting:` run it; `counting.counts` has a number for each of COUNTS."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self._matrices = {_storage(p) for p in module.parameters() if p.dim() > 1}
+        self._alive = {}  # storage -> its bytes
+        self._methods = _Methods(self.counts)
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # torch would import its compiler, a second long, to be told that nothing is compiled here
+
+    def __enter__(self):
+        self._methods.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        super().__exit__(*raised)
+        self._methods.__exit__(*raised)
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        name = operation.overloadpacket.__name__.rstrip("_")
+        given, made = list(_tensors((args, kwargs))), list(_tensors(result))
+        counts = self.counts
+        counts["operations"] += 1
+        counts["trigonometry"] += name in TURNS or name == "exp" and made[0].is_complex()
+        counts["waits"] += name in WAITS or name == "index" and any(tensor.dtype == torch.bool for tensor in given[1:])
+        if name in ("_to_copy", "copy"):
+            counts["copies"] += len({tensor.device.type for tensor in (*given, *made)}) > 1
+        counts["widened"] += sum(
+            a.numel() for a in given for b in made if _is_widened(a, b) and _storage(a) in self._matrices
+        )
+        self._note_bytes(made)
+        return result
+
+    def _note_bytes(self, made):
+        self._alive = {storage: size for storage, size in self._alive.items() if not storage.expired()}
+        for tensor in made:
+            self._alive[_storage(tensor)] = tensor.untyped_storage().nbytes()
+        self.counts["bytes"] = max(self.counts["bytes"], sum(self._alive.values()))
+
+
+class _Methods(TorchFunctionMode):
+    """Calls that are no operation on the CPU, and a wait or a copy on a GPU."""
+
+    def __init__(self, counts):
+        super().__init__()
+        self._counts = counts
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        self._counts["waits"] += name in ("tolist", "numpy")
+        from_numbers = name in ("tensor", "as_tensor") and str(kwargs.get("device") or "cpu") != "cpu"
+        self._counts["copies"] += name in ("cpu", "cuda") or from_numbers
+        return function(*args, **kwargs)
+
+
+def _is_widened(a, b):
+    floating = a.is_floating_point() and b.is_floating_point()
+    return floating and b.element_size() > a.element_size() and b.numel() == a.numel()
+
+
+def _storage(tensor):
+    return StorageWeakRef(tensor.untyped_storage())
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
