@@ -2,10 +2,11 @@
 
 import sys
 
+from grading.collect import command as collect
 from grading.grader import doctor, run
 from nanolm.command_line import run_command
 
-COMMANDS = {"run": run, "doctor": doctor}
+COMMANDS = {"run": run, "collect": collect, "doctor": doctor}
 
 
 def main(argv=None):

@@ -1,0 +1,150 @@
+"""Which of the things that a student handed in are the week's files."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from grading.collect import CODE
+from grading.collect.names import FILES, NOTEBOOK, week_file, without_additions
+from grading.collect.parcels import Unreadable, opened
+from grading.collect.problems import Problem
+from grading.grader.intake import take_in
+
+GIVEN = {"nanolm", "tests", "notebooks", "golden"}  # folders of the release that hold files of the same names
+# A notebook without cells: nbgrader passes over a submission that has none, and its code would have no grade.
+STAND_IN = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
+
+
+@dataclass
+class Attempt:
+    """What one student handed in at one time."""
+
+    student: str
+    source: str  # the entry's name, for sentences
+    items: list  # as they lie in the source; archives not opened
+    time: object = None  # datetime or None
+    flat: bool = False  # files that the platform named, so that the highest number is the latest
+    files: dict = field(default_factory=dict)  # fixed name -> bytes, after `sort`
+    problems: list = field(default_factory=list)
+
+    def say(self, what, do, lost=False):
+        """Add a row about this student to the table."""
+        self.problems.append(Problem(self.student, what, do, lost))
+
+    def sort(self):
+        """Read the week's files out of the items; False where there is none."""
+        candidates, others = {}, []
+        for item in opened(self.items):
+            name, number = week_file(item.name)
+            if GIVEN & {part.casefold() for part in item.parts[:-1]}:
+                continue
+            if item.trouble:
+                if name or item.serious:
+                    self._refuse(item.trouble)
+            elif name:
+                candidates.setdefault(name, []).append((number, item))
+            elif item.name.casefold().endswith(".ipynb"):
+                others.append((0, item))
+        if NOTEBOOK not in candidates and len(others) == 1:
+            candidates[NOTEBOOK] = others
+            self.say(f"the notebook is called {others[0][1].name}", "nothing: it was taken as week06.ipynb")
+        place = self._code_folder(candidates)
+        for name, found in sorted(candidates.items()):
+            if name != NOTEBOOK:
+                found = [pair for pair in found if pair[1].parts[:-1] == place]
+            if found:
+                self._take(name, found)
+        self._look()
+        return bool(self.files)
+
+    def _code_folder(self, candidates):
+        """The one folder whose code is taken: the most of the week's files, before that one called exercises_en."""
+        holds = {}
+        for name, found in candidates.items():
+            if name != NOTEBOOK:
+                for folder in {item.parts[:-1] for _, item in found}:
+                    holds[folder] = holds.get(folder, 0) + 1
+        if not holds:
+            return None
+        rank = {
+            folder: (folder[-1:] == (CODE,), self._number(folder), count, -len(folder))
+            for folder, count in holds.items()
+        }
+        best = max(rank.values())
+        chosen = sorted(folder for folder in holds if rank[folder] == best)
+        named = ", ".join("/".join(folder) or "the top" for folder in chosen)
+        if len(chosen) > 1:
+            self.say(f"several folders hold the week's files ({named})", "ask which one counts", lost=True)
+            return ("/",)  # no item lies there
+        if len(holds) > 1:
+            left = ", ".join(sorted("/".join(folder) or "the top" for folder in holds if folder != chosen[0]))
+            self.say(f"several folders hold the week's files; {named} was taken, not {left}", "ask where that is wrong")
+        return chosen[0]
+
+    def _take(self, name, found):
+        """One of the copies of a file: the platform's latest, else the one with the exact name."""
+        if name == NOTEBOOK:
+            depth = min(len(item.parts) for _, item in found)
+            found = [pair for pair in found if len(pair[1].parts) == depth]
+        latest = self.flat and all(len(item.parts) == 1 for _, item in found)
+
+        def rank(pair):
+            number, item = pair
+            return (self._number(item.parts[:-1]), number if latest else number == 0, -number, item.parts)
+
+        order = sorted(found, key=rank, reverse=True)
+        best = order[0][1]
+        if len(order) > 1:
+            left = ", ".join(item.path for _, item in order[1:])
+            what = f"{name} is there {len(order)} times; {best.path} was taken, not {left}"
+            self.say(what, "ask where that is wrong")
+        try:
+            self.files[name] = best.read()
+        except Unreadable as error:
+            self._refuse(str(error))
+
+    def _refuse(self, sentence):
+        what, _, do = sentence.rstrip(".").rpartition(": ")
+        self.say(what, do, lost=True)
+
+    def _number(self, folder):
+        """The platform's number of the archive that a folder came in: the highest was handed in last."""
+        return without_additions(folder[0])[1] if self.flat and folder else 0
+
+    def _look(self):
+        """Say what the grader will say about the code files, and what is wrong with the notebook."""
+        if not self.files:
+            return
+        if NOTEBOOK not in self.files:
+            self.files[NOTEBOOK] = STAND_IN
+            self.say("no notebook", "nothing: an empty one stands in, so that the code is graded; ask for the answers")
+        elif trouble := notebook_trouble(self.files[NOTEBOOK]):
+            self.say(f"{NOTEBOOK} {trouble}", "nothing: the code files are graded; ask for the written answers")
+        if not any(name in self.files for name in FILES if name != NOTEBOOK):
+            self.say("no code files, only a notebook", f"ask for {CODE}/*.py")
+            return
+        with TemporaryDirectory() as folder:
+            for name, data in self.files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(data)
+            for sentence in take_in(folder).refused.values():
+                what, _, do = sentence.rstrip(".").partition(": ")
+                self.say(what, f"ask: {do}; the other files are graded")
+
+
+def notebook_trouble(data):
+    """Why a notebook can't be read, in words; empty where it can."""
+    if not data.strip():
+        return "is empty"
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return "is not UTF-8 text"
+    except (ValueError, RecursionError):
+        merge = b"\n<<<<<<< " in b"\n" + data or b"\n>>>>>>> " in data
+        return "holds the marks of a merge conflict" if merge else "is not JSON (cut short?)"
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        return "is JSON, but no notebook of nbformat 4"
+    return ""

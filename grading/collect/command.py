@@ -1,0 +1,104 @@
+"""`python -m grading collect`: take in what a learning platform gave, and say what is wrong with it."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from grading.collect import ASSIGNMENT
+
+HELP = "collect submissions from Canvas, Moodle, folders, zips or nbgrader's exchange; one table of problems"
+
+
+def add_arguments(parser):
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="the folder or .zip file that the platform gave")
+    parser.add_argument("--course", type=Path, required=True, metavar="COURSE", help="the nbgrader course's folder")
+    parser.add_argument(
+        "--times", type=Path, metavar="CSV", help="times of hand-in, columns student and time, where SOURCE has none"
+    )
+
+
+def run(args):
+    """Collect; 1 where something of somebody could not be collected."""
+    from grading.collect.desk import SourceError
+    from grading.courses import Course, CourseError
+    from grading.databases import DatabaseError
+    from grading.times import TimeError
+
+    try:
+        return collect(args.source, Course(args.course), args.times)
+    except (CourseError, DatabaseError, SourceError, TimeError) as error:
+        print(f"Nothing is collected: {error}", file=sys.stderr)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"Stopped: {where}{error.strerror or error}. The same command goes on from here.", file=sys.stderr)
+    return 1
+
+
+def collect(source, course, times=None):
+    """Collect a source into a course, print the table and write it beside; the exit code."""
+    from grading.collect.desk import Desk, SourceError, read_times
+    from grading.collect.problems import as_csv, table
+    from grading.collect.roster import roster_of
+    from grading.collect.store import KEPT, UNCHANGED, UPDATED, Store
+    from grading.grader.results import write
+    from grading.times import course_zone
+
+    store = Store(course)
+    if store.root.resolve() in (source.resolve(), *source.resolve().parents):
+        raise SourceError(f"{source} is where collected work goes: name what the platform gave you.")
+    roster, zone = roster_of(course), course_zone(course.config)
+    desk = Desk(roster, zone, read_times(times, roster, zone) if times else {})
+    with store.alone():
+        done = {}
+        for attempt in desk.attempts(source):
+            done[attempt.student] = state = store.put(attempt)
+            _notes(desk, attempt, state)
+        desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk))
+        problems = sorted({*desk.problems, *_without_time(done, course)})
+        write(course.folder / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
+    if problems:
+        print(*table(problems), sep="\n", end="\n\n")
+    counts = Counter(done.values())
+    states = ", ".join(f"{counts[state]} {state}" for state in ("new", UPDATED, UNCHANGED, KEPT) if counts[state])
+    lost = {problem.who for problem in problems if problem.lost}
+    print(f"{len(done)} collected{f' ({states})' if states else ''}, {len(lost)} with something not collected.")
+    if problems:
+        print(f"The table: {course.folder / f'intake-{ASSIGNMENT}.csv'}")
+    return 1 if lost else 0
+
+
+def _notes(desk, attempt, state):
+    """Rows about an attempt that came before or after another."""
+    from grading.collect.problems import Problem
+    from grading.collect.store import KEPT, UPDATED
+
+    if state == KEPT:
+        what = f"{attempt.source} is older than what was collected before"
+        desk.problems.append(Problem(attempt.student, what, "nothing: the later one stays"))
+    if state == UPDATED:
+        again = f"nbgrader autograde {ASSIGNMENT} --force --student={attempt.student}"
+        desk.problems.append(Problem(attempt.student, "other files than were collected before", again))
+
+
+def _without_time(students, course):
+    """One row for all whose time isn't known: nbgrader takes them to be on time."""
+    from grading.collect.problems import Problem
+    from grading.times import EXAMPLE, TIMESTAMP, TimeError, time_in
+
+    missing = []
+    for student in sorted(students):
+        try:
+            known = time_in(course.submitted(student, ASSIGNMENT))
+        except TimeError:
+            known = None
+        if known is None:
+            missing.append(student)
+    if missing:
+        who = missing[0] if len(missing) == 1 else f"{len(missing)} students"
+        what = f"no time of hand-in, counted as on time: {', '.join(missing)}"
+        do = f"give it by --times, or write it into submitted/STUDENT/{ASSIGNMENT}/{TIMESTAMP} as {EXAMPLE}"
+        yield Problem(who, what, do)
+
+
+def _named(desk):
+    return {problem.who for problem in desk.problems}

@@ -1,0 +1,120 @@
+"""The gradebook's databases: SQLite by default, PostgreSQL by URL, and one sentence where one can't be used.
+
+`install()` is called by nbgrader_config.py, so that every nbgrader command has it:
+ - SQLite waits 90 seconds for another writer (5 by default), so that a lock of a minute costs nobody's marks;
+ - `postgresql://` means psycopg2, which is what the course installs (SQLAlchemy would look for psycopg 3);
+ - where the database can't be used, nbgrader's log has one sentence in place of a traceback.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import event
+from sqlalchemy.dialects import registry
+from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
+
+LOCK_SECONDS = 90  # how long SQLite waits for another writer; "?timeout=" in the URL says otherwise
+CONNECT_SECONDS = 10  # how long PostgreSQL's server may take to answer
+AGAIN = "Nothing that was saved is lost: the same command goes on from there."
+
+
+class DatabaseError(Exception):
+    """The gradebook can't be used; the message is one sentence with what to do."""
+
+
+def install():
+    """Set these rules for every engine of this process. Calling it twice is the same as once."""
+    for name in ("postgresql", "postgres"):
+        registry.register(name, "sqlalchemy.dialects.postgresql.psycopg2", "PGDialect_psycopg2")
+    if not event.contains(Engine, "do_connect", _patiently):
+        event.listen(Engine, "do_connect", _patiently)
+    _find_alembic()
+    from nbgrader import apps
+
+    for name in apps.__all__:
+        log = logging.getLogger(name)
+        if _plainly not in log.filters:
+            log.addFilter(_plainly)
+
+
+def _patiently(dialect, record, arguments, keywords):
+    """SQLAlchemy's hook before each connection."""
+    if dialect.name == "sqlite":
+        keywords.setdefault("timeout", LOCK_SECONDS)
+    elif dialect.name == "postgresql":
+        keywords.setdefault("connect_timeout", CONNECT_SECONDS)
+
+
+def _find_alembic():
+    """nbgrader starts `alembic` by name for a new gradebook; it lies beside this Python, maybe not on the path."""
+    if shutil.which("alembic") is None:
+        os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+
+
+def _plainly(record):
+    """A logging filter: nbgrader logs a traceback, then advice for another problem; say what it is instead."""
+    message = record.getMessage()
+    if message.startswith("There was an error accessing the nbgrader database."):
+        return False
+    error = sys.exc_info()[1]
+    if isinstance(error, OperationalError) and message.startswith("Traceback"):
+        record.msg, record.args = sentence(error), ()
+    return True
+
+
+def sentence(error, url=""):
+    """What is wrong with the database, in words, and what to do."""
+    said = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+    lower = said.lower()
+    where = f"The gradebook{f' {shown(url)}' if url else ''}"
+    if "database is locked" in lower or "lock timeout" in lower:
+        return f"{where} is locked by another program: close it, or wait for it. {AGAIN}"
+    if "disk is full" in lower or "disk i/o error" in lower or "no space left" in lower:
+        return f"{where} can't be written, the disk is full or damaged: make room. {AGAIN}"
+    if "readonly" in lower or "read-only" in lower or "unable to open" in lower or "permission denied" in lower:
+        return f"{where} can't be opened for writing ({said}): check the folder and its permissions. {AGAIN}"
+    if "not a database" in lower or "malformed" in lower:
+        return f"{where} is no sound database ({said}): put it aside and bring back a copy of it. {AGAIN}"
+    if isinstance(error, (ArgumentError, NoSuchModuleError)):
+        return f'{where} has no usable address: write c.CourseDirectory.db_url as "postgresql://user@host/name".'
+    if isinstance(error, DBAPIError) and "psycopg" in type(error.orig).__module__:
+        return f"{where} does not answer ({said}): is the PostgreSQL server up, and the address right? {AGAIN}"
+    return f"{where} can't be used ({said}): see that its server or file is there. {AGAIN}"
+
+
+def shown(url):
+    """A database's address without its password."""
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return "at an address that can't be read"
+
+
+@contextmanager
+def sentences(url=""):
+    """Turn what goes wrong with the database inside into a DatabaseError."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise DatabaseError(sentence(error, url)) from None
+    except ModuleNotFoundError as error:
+        raise DatabaseError(f"{shown(url)} needs the package {error.name}: install it, or correct the URL.") from None
+
+
+@contextmanager
+def open_gradebook(url, course_id=""):
+    """nbgrader's Gradebook under these rules, closed at the end; DatabaseError where it can't be used."""
+    install()
+    from nbgrader.api import Gradebook
+
+    with sentences(url):
+        gradebook = Gradebook(url, course_id)
+        try:
+            yield gradebook
+        finally:
+            gradebook.close()

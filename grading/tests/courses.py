@@ -1,0 +1,65 @@
+"""A small nbgrader course and submissions for the tests of collecting, times, penalties and databases."""
+
+import io
+import json
+import shutil
+import zipfile
+
+from grading.databases import open_gradebook
+
+CODE = b"import torch\n\nx = 1\n"
+NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+WORK = {"week06.ipynb": NOTEBOOK, "exercises_en/modules.py": CODE, "exercises_en/rope.py": CODE + b"y = 2\n"}
+ROSTER = (
+    ("ada", "Ada", "Lovelace", "ada@example.org", "1001"),
+    ("grace", "Grace", "Hopper", "grace@example.org", "1002"),
+    ("kurt", "Kurt", "Gödel", "kurt@example.org", "1003"),
+)
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "course"
+c.NbGraderAPI.timezone = "Asia/Tokyo"
+"""
+
+
+def template(folder):
+    """A course folder with a gradebook that knows ROSTER; tests copy it, as a new gradebook takes seconds."""
+    folder.mkdir()
+    (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    with open_gradebook(f"sqlite:///{folder}/gradebook.db", "course") as gradebook:
+        for student, first, last, email, lms in ROSTER:
+            gradebook.add_student(student, first_name=first, last_name=last, email=email, lms_user_id=lms)
+    return folder
+
+
+def copy_of(course, folder):
+    """A copy of a course for one test."""
+    return shutil.copytree(course, folder)
+
+
+def write_tree(folder, files):
+    """Write {path: bytes} below a folder."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def zipped(files, top=""):
+    """{path: bytes} as the bytes of a zip; a ZipInfo may stand for a path."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name if isinstance(name, zipfile.ZipInfo) else f"{top}{name}", data)
+    return stream.getvalue()
+
+
+def below(top, files):
+    """The same files below a folder."""
+    return {f"{top}/{name}": data for name, data in files.items()}
+
+
+def tree(folder):
+    """{path: bytes} of all files of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
