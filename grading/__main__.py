@@ -3,10 +3,11 @@
 import sys
 
 from grading.collect import command as collect
+from grading.exports import command as export
 from grading.grader import doctor, run
 from nanolm.command_line import run_command
 
-COMMANDS = {"run": run, "collect": collect, "doctor": doctor}
+COMMANDS = {"run": run, "collect": collect, "export": export, "doctor": doctor}
 
 
 def main(argv=None):

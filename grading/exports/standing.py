@@ -1,0 +1,119 @@
+"""Where every student stands in one assignment: the mark that may leave the house, or why there is none yet.
+
+A mark is the gradebook's score less the penalty for lateness, never below 0. While the grader itself has
+failed on a submission nothing is exported; while a cell waits for a person its student is left out by name.
+"""
+
+import json
+from dataclasses import dataclass
+
+from nbgrader.api import MissingEntry
+
+from grading.grader.results import RESULTS, file_name
+from grading.grader.states import GRADER_ERROR
+
+
+class ExportError(Exception):
+    """Nothing is exported; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student in one assignment."""
+
+    student: str
+    first: str
+    last: str
+    email: str
+    lms: str
+    mark: float | None = None  # None: not final
+    why: str = ""  # why it is not final
+    raw: float = 0.0  # before the penalty
+    penalty: float = 0.0
+    time: str = ""  # of the hand-in, UTC; empty where there is none
+    submitted: bool = True
+    written: tuple = ()  # (cell, score, of) of what a person grades
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One assignment: its points, its deadline (UTC, or empty), and a Row for each student in order of their ids."""
+
+    assignment: str
+    of: float
+    due: str
+    rows: tuple
+
+    @property
+    def final(self):
+        """The rows that have a mark."""
+        return tuple(row for row in self.rows if row.mark is not None)
+
+    def sentences(self):
+        """What the instructor must know about those who are left out, or have 0 because nothing came."""
+        yield from (f"{row.student} is left out: {row.why}" for row in self.rows if row.mark is None)
+        absent = [row.student for row in self.final if not row.submitted]
+        if absent:
+            yield f"handed in nothing and has 0: {', '.join(absent)}"
+
+
+def standing(gradebook, assignment, results, collected, students=()):
+    """The Standing of an assignment; ExportError where one of the students has no grade by the grader's fault.
+
+    `results` is the folder of the two-zone grader's results, `collected(student)` tells whether something was
+    handed in, `students` limits the rows to these ids.
+    """
+    try:
+        entry = gradebook.find_assignment(assignment)
+    except MissingEntry:
+        raise ExportError(
+            f"the gradebook has no assignment {assignment}: run `nbgrader generate_assignment {assignment}` first."
+        ) from None
+    asked = [student for student in gradebook.students if not students or student.id in students]
+    unknown = sorted(set(students) - {student.id for student in asked})
+    if unknown:
+        raise ExportError(f"the gradebook has no student {unknown[0]}: add them, or correct the name.")
+    failed = [student.id for student in asked if (graded_by_us(results, student.id) or {}).get("state") == GRADER_ERROR]
+    if failed:
+        raise ExportError(
+            f"the grader failed on {', '.join(failed)}, which is never a student's zero: "
+            f"run `nbgrader autograde {assignment} --force` for them, then export again."
+        )
+    rows = (_row(gradebook, assignment, student, collected) for student in sorted(asked, key=lambda one: one.id))
+    return Standing(assignment, round(entry.max_score, 2), str(entry.duedate or ""), tuple(rows))
+
+
+def graded_by_us(results, student):
+    """The two-zone grader's result of one student, or None."""
+    path = results / RESULTS / f"{file_name(student)}.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise ExportError(f"{path} is not whole: delete it and autograde {student} again.") from None
+
+
+def _row(gradebook, assignment, student, collected):
+    names = (student.first_name, student.last_name, student.email, student.lms_user_id)
+    who = (student.id, *(name or "" for name in names))
+    try:
+        submission = gradebook.find_submission(assignment, student.id)
+    except MissingEntry:
+        if collected(student.id):
+            return Row(*who, why="collected, but not autograded yet")
+        return Row(*who, mark=0.0, submitted=False)
+    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+    grades.sort(key=lambda grade: (grade.notebook.name, grade.name))
+    waiting = [grade.name for grade in grades if grade.needs_manual_grade]
+    raw, penalty = submission.score, submission.late_submission_penalty or 0.0
+    written = tuple(
+        (grade.name, None if grade.needs_manual_grade else grade.score, grade.max_score)
+        for grade in grades
+        if grade.cell.cell_type == "markdown"
+    )
+    return Row(
+        *who, mark=None if waiting else round(max(0.0, raw - penalty), 2),
+        why=f"needs manual grading: {', '.join(waiting)}" if waiting else "", raw=round(raw, 2),
+        penalty=round(penalty, 2), time=str(submission.timestamp or ""), written=written,
+    )  # fmt: skip

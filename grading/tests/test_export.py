@@ -1,0 +1,218 @@
+"""Exports: who has a final mark, what each platform reads, and what keeps a grade from leaving the house."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from small_course import SmallCourse, broken, result
+
+from grading.__main__ import main
+from grading.courses import Course
+from grading.exports import plugins
+from grading.exports.command import export
+from grading.patches import ROOT
+
+# nbgrader's own, about each new submission; harmless
+pytestmark = pytest.mark.filterwarnings("ignore:Object of type")
+EVERY = ("grades.csv", "canvas.csv", "moodle.csv")
+
+
+@pytest.fixture
+def course(tmp_path):
+    return SmallCourse(tmp_path)
+
+
+@pytest.fixture
+def run(capsys):
+    """The command on a course: its exit code, and what it says."""
+
+    def of(folder):
+        capsys.readouterr()
+        code = main(["export", "--course", str(folder)])
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+
+    return of
+
+
+def exported(course, name="grades.csv"):
+    export(Course(course.folder), course.folder / "exports")
+    return read(course.folder / "exports" / name)
+
+
+def read(file):
+    return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+
+
+def test_a_mark_is_the_score_less_the_penalty_and_never_below_0(course):
+    course.add("ada", 9, 3, penalty=1.5)
+    course.add("bob", 1, 0, penalty=7)
+    rows = exported(course)
+    assert [(row["student_id"], row["raw_score"], row["score"]) for row in rows] == [
+        ("ada", "12.00", "10.50"), ("bob", "1.00", "0.00"),
+    ]  # fmt: skip
+    assert rows[0]["max_score"] == "15.00" and rows[0]["timestamp"].startswith("2026-11-27 22:59")
+
+
+def test_canvas_reads_who_and_how_many_points(course):
+    course.add("ada", 11, 4, first="Ada", last="Lovelace, Countess", lms="1001")
+    lines = (exported(course), (course.folder / "exports" / "canvas.csv").read_text(encoding="utf-8").splitlines())[1]
+    assert lines == [
+        "Student,ID,SIS User ID,SIS Login ID,Section,week06",
+        "Points Possible,,,,,15.00",
+        '"Lovelace, Countess, Ada",1001,,ada,,15.00',
+    ]
+
+
+def test_moodle_reads_number_and_address(course):
+    course.add("zoe", 11, 2.25, first="Zoë", last="Ørsted")
+    assert exported(course, "moodle.csv") == [
+        {"ID number": "zoe", "Email address": "zoe@uni.example", "First name": "Zoë", "Last name": "Ørsted",
+         "week06": "13.25"}
+    ]  # fmt: skip
+
+
+def test_gradescope_reads_tests_written_answers_and_the_total(course):
+    course.add("ada", 8, 3, penalty=1, graded=result("ada", {"test_rmsnorm_does_not_center": "failed"}))
+    course.add("bob")
+    exported(course)
+    folder = course.folder / "exports" / "gradescope"
+    found = json.loads((folder / "ada" / "results.json").read_text(encoding="utf-8"))
+    assert found["score"] == 10 and "late submission: 1 points taken" in found["output"]
+    shown = {test["name"]: (test["score"], test["max_score"]) for test in found["tests"]}
+    assert shown["rmsnorm: test_rmsnorm_does_not_center"] == (0, 3)
+    assert shown["written: interview"] == (3, 4) and len(shown) == 5
+    assert not (folder / "bob").exists()
+
+
+def test_an_answer_that_nobody_graded_is_named_and_never_a_zero(course, run):
+    course.add("ada", 11)
+    course.add("bob", 11, 4)
+    said = run(course.folder)
+    assert said.returncode == 0, said.stderr
+    assert "ada is left out: needs manual grading: interview" in said.stdout
+    for name in EVERY:
+        text = (course.folder / "exports" / name).read_text(encoding="utf-8")
+        assert "ada" not in text and "bob" in text
+    assert [path.name for path in (course.folder / "exports" / "gradescope").iterdir()] == ["bob"]
+
+
+def test_nothing_handed_in_is_a_0_that_is_said_and_collected_work_is_not(course, run):
+    course.add("ada")
+    course.add("bob")
+    course.hand_in("bob", {"rope.py": "x = 1\n"})
+    said = run(course.folder)
+    assert "handed in nothing and has 0: ada" in said.stdout
+    assert "bob is left out: collected, but not autograded yet" in said.stdout
+    assert [(row["student_id"], row["score"]) for row in read(course.folder / "exports" / "grades.csv")] == [
+        ("ada", "0.00")
+    ]
+
+
+def test_a_grader_error_blocks_every_export(course, run):
+    course.add("ada", 11, 4)
+    course.add("bob", 0, 4, graded=broken("bob"))
+    said = run(course.folder)
+    assert said.returncode == 1 and not list((course.folder / "exports").iterdir())
+    assert said.stderr == (
+        "Nothing is exported: the grader failed on bob, which is never a student's zero: "
+        "run `nbgrader autograde week06 --force` for them, then export again.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(A1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=1"])
+def test_no_name_is_a_formula(course, name):
+    course.add("ada", 11, 4, first=name, last=name)
+    exported(course)
+    for file in EVERY:
+        for row in csv.reader(io.StringIO((course.folder / "exports" / file).read_text(encoding="utf-8"))):
+            assert not [cell for cell in row if cell.lstrip().startswith(("=", "+", "-", "@"))], file
+            assert not [cell for cell in row if "\n" in cell or "\r" in cell or "\t" in cell]
+
+
+def test_the_same_gradebook_gives_the_same_files(course):
+    course.add("bob", 9, 3)
+    course.add("ada", 11, 4)
+    exported(course)
+    first = contents(course)
+    exported(course)
+    assert contents(course) == first and len(first) == 5
+    assert [row["student_id"] for row in exported(course)] == ["ada", "bob"]
+
+
+def contents(course):
+    return {path: path.read_bytes() for path in (course.folder / "exports").rglob("*") if path.is_file()}
+
+
+def test_a_file_is_written_whole_or_not_at_all(course, monkeypatch):
+    course.add("ada", 11, 4)
+    exported(course)
+    before = contents(course)
+    with course.gradebook() as book:
+        book.find_grade("interview", "week06", "week06", "ada").manual_score = 1
+        book.db.commit()
+    monkeypatch.setattr("grading.grader.results.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
+    with pytest.raises(plugins.ExportError, match="can't be written .no space.: name another place"):
+        exported(course)
+    assert {path: before[path] for path in contents(course) if path in before} == before
+
+
+def nbgrader_export(course, *more):
+    """`nbgrader export` from the repository, where nbgrader finds the exporters by name."""
+    return subprocess.run(
+        [sys.executable, "-m", "nbgrader", "export", f"--CourseDirectory.root={course.folder}", *more],
+        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+def test_nbgraders_own_export_is_unchanged_and_agrees(course):
+    course.add("ada", 9, 3, penalty=1.5)
+    assert nbgrader_export(course, f"--to={course.folder / 'grades.csv'}").returncode == 0
+    (own,) = read(course.folder / "grades.csv")
+    (ours,) = exported(course)
+    assert list(own) == list(ours)
+    for title in own:
+        same = own[title] == ours[title] or float(own[title]) == float(ours[title])
+        assert same, title
+
+
+def test_nbgraders_command_takes_our_exporters(course):
+    course.add("ada", 11, 4)
+    course.add("bob", 0, 0, graded=broken("bob"))
+    said = nbgrader_export(course, "--exporter=grading.exports.plugins.MoodleExporter", f"--to={course.folder / 'x'}")
+    assert said.returncode == 1 and "Nothing is exported: the grader failed on bob" in said.stderr
+    assert "Traceback" not in said.stderr and not (course.folder / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"assignment": ["week07"]}, "the gradebook has no assignment week07"),
+        ({"student": ["eve"]}, "the gradebook has no student eve"),
+        ({"to": "/proc/x/y.csv"}, "can't be written"),
+    ],
+)
+def test_what_can_not_be_exported_is_one_sentence(course, asked, said):
+    from nbgrader.apps import ExportApp
+
+    course.add("ada", 11, 4)
+    app = ExportApp(config=Course(course.folder).config)
+    app.coursedir = Course(course.folder).directory
+    with course.gradebook() as book, pytest.raises(plugins.ExportError, match=said):
+        plugins.CanvasExporter(parent=app, **asked).write(book)
+
+
+def test_a_result_that_is_not_whole_is_one_sentence(course, run):
+    course.add("ada", 11, 4)
+    (course.folder / "results" / "week06" / "results" / "ada.json").write_text("{", encoding="utf-8")
+    said = run(course.folder)
+    assert said.returncode == 1 and "ada.json is not whole" in said.stderr and said.stderr.count("\n") == 1
+
+
+def test_a_folder_that_is_no_course_is_one_sentence(tmp_path, run):
+    said = run(tmp_path)
+    assert said.returncode == 1 and "is no course folder" in said.stderr and said.stderr.count("\n") == 1
