@@ -25,16 +25,10 @@ class Course:
             self.directory = CourseDirectory(config=self.config, root=str(self.folder))
         except TraitError as error:
             raise CourseError(f"{self.folder / CONFIG}: {error}") from None
+        except SystemExit as error:
+            raise CourseError(str(error)) from None
         except Exception as error:  # the file is Python that the instructor wrote: anything may be raised
             raise CourseError(f"{self.folder / CONFIG} can't be read: {type(error).__name__}: {error}") from None
-
-    @property
-    def db_url(self):
-        return self.directory.db_url
-
-    @property
-    def course_id(self):
-        return self.directory.course_id
 
     def submitted(self, student, assignment):
         """Where nbgrader looks for a submission."""

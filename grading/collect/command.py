@@ -46,8 +46,8 @@ def collect(source, course, times=None):
     store = Store(course)
     if store.root.resolve() in (source.resolve(), *source.resolve().parents):
         raise SourceError(f"{source} is where collected work goes: name what the platform gave you.")
-    roster, zone = roster_of(course), course_zone(course.config)
-    desk = Desk(roster, zone, read_times(times, roster, zone) if times else {})
+    roster, zone = roster_of(course.directory), course_zone(course.config)
+    desk = Desk(roster, zone, *(read_times(times, roster, zone) if times else ()))
     with store.alone():
         done = {}
         for attempt in desk.attempts(source):

@@ -83,7 +83,7 @@ class Desk:
                 what, _, do = str(error).partition(": ")
                 self._say(top, what, do, lost=True)
                 continue
-            time = self._time(student, label, items)
+            time = self.time_of(student, label, items)
             if label.kind in ("canvas", "blackboard") or (label.kind == "moodle" and is_file):
                 attempt = flat.setdefault((student, label.name, label.lms, time), Attempt(student, top, [], time, True))
                 attempt.items += [item.below((label.rest,)) for item in items]
@@ -110,7 +110,7 @@ class Desk:
             groups = _by_top(inner)
         return groups
 
-    def _time(self, student, label, items):
+    def time_of(self, student, label, items):
         """The moment of a hand-in, from outside, from the platform's name or from timestamp.txt; else None."""
         if student in self.times:
             return self.times[student]
@@ -157,18 +157,22 @@ def _is_submission(item):
 
 
 def read_times(path, roster, zone):
-    """{student: moment} of a CSV file with the columns student and time; SourceError names the line."""
+    """({student: moment}, rows of what can't be understood) of a CSV file with the columns student and time."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"{path} can't be read as CSV ({error}): save it as CSV in UTF-8.") from None
-    times = {}
+    times, problems = {}, []
     for line, row in enumerate(rows, 2):
         if row.get("student") is None or row.get("time") is None:
             raise SourceError(f"{path}, line {line}: the columns student and time are needed.")
+        who = row["student"].strip()
         try:
-            times[roster.find(label_of(row["student"].strip(), False))] = read_time(row["time"], zone)
+            student = roster.find(label_of(who, False))
+            times[student] = None  # a bad time is no leave to take one from elsewhere
+            times[student] = read_time(row["time"], zone)
         except (TimeError, Unknown) as error:
-            raise SourceError(f"{path}, line {line} ({row['student']}): {error}") from None
-    return times
+            what, _, do = str(error).rstrip(".").rpartition(": ")
+            problems.append(Problem(who, f"{path.name}, line {line}: {what}", do))
+    return times, problems

@@ -72,9 +72,9 @@ class Roster:
         return f" (is it {', '.join(sorted(self._by_key[found[0]]))}?)" if found else ""
 
 
-def roster_of(course):
-    """The Roster that the course's gradebook holds."""
-    with open_gradebook(course.db_url, course.course_id) as gradebook:
+def roster_of(directory):
+    """The Roster that the gradebook of nbgrader's CourseDirectory holds."""
+    with open_gradebook(directory.db_url, directory.course_id) as gradebook:
         return Roster(
             Student(row.id, row.first_name or "", row.last_name or "", row.email or "", str(row.lms_user_id or ""))
             for row in gradebook.students

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from grading.demo_class.programs import NOT_STARTED, Program
 
-DUE = "2026-11-27T23:59:00+01:00"
-IN_TIME, LATE = "2026-11-27T18:12:45+01:00", "2026-11-29T08:30:00+01:00"
+DUE = "2026-10-30T23:59:00+01:00"
+IN_TIME, LATE = "2026-10-30T18:12:45+01:00", "2026-11-01T08:30:00+01:00"
 HALF = ("causal_mask", "GroupedQueryAttention.forward", "Block.forward", "count_parameters")
 TWINS = Program(style=31, mistakes=("attn-scale-by-model-dim",))
 
@@ -47,10 +47,10 @@ CLASS = (
     Student("aada", ("Aada", "Virtanen"), Program(style=1)),
     Student("bao", ("Bảo", "Nguyễn"), Program(variants=("core-in-metas-style",)), "good", packing="loose"),
     Student("chloe", ("Chloé", "Lefèvre-Petit"), Program(style=3), "short", packing="crlf"),
-    Student("daniil", ("Даниил", "Орлов"), Program(style=4), "off", time="2026-11-28T00:05:00+01:00"),
-    Student("emeka", ("Emeka", "Okafor"), Program(style=45), "good", "unmarked", time="2026-11-27T21:40:00Z"),
+    Student("daniil", ("Даниил", "Орлов"), Program(style=4), "off", time="2026-10-31T00:05:00+01:00"),
+    Student("emeka", ("Emeka", "Okafor"), Program(style=45), "good", "unmarked", time="2026-10-30T21:40:00Z"),
     Student("fatima", ("فاطمة", "الزهراء"), Program(variants=("core-by-loops",)), "good", "bom"),
-    Student("gisela", ("Gisela", "Groß"), TWINS, "short", time="2026-11-27T22:01:10+01:00"),
+    Student("gisela", ("Gisela", "Groß"), TWINS, "short", time="2026-10-30T22:01:10+01:00"),
     Student("hugo", ("Hugo", "Ibáñez"), Program(TWINS.style, mistakes=TWINS.mistakes, copied=True), "short", time=LATE),
     Student("ines", ("Inês", "d'Ávila"), wrong(8, "rmsnorm-centers", "gqa-repeat-instead-of-interleave")),
     Student("jin", ("進", "佐藤"), wrong(9, "gqa-repeat-instead-of-interleave"), "good", packing="no top folder"),
@@ -61,7 +61,7 @@ CLASS = (
     Student("oskar", ("Oskar", "Lindqvist"), wrong(14, "gqa-repeat-instead-of-interleave", "loss-no-shift"), "none"),
     Student("priya", ("Priya", "R."), wrong(46, "rmsnorm-centers", open=("Block.forward",)), packing="again"),
     Student("quang", ("Quang", "Lê"), Program(16, open=("Block.forward", "count_parameters")), "off", "empty"),
-    Student("rosa", ("Rosa", "Ó Briain"), Program(17, open=HALF), "none", time="2026-12-05T10:00:00+01:00"),
+    Student("rosa", ("Rosa", "Ó Briain"), Program(17, open=HALF), "none", time="2026-11-07T10:00:00+01:00"),
     Student("sven", ("Sven", "Åkesson"), NOT_STARTED, "short", packing="cut off"),
     Student("tala", ("Tala", "Haddad"), NOT_STARTED, "none", "scripted"),
     Student("umut", ("<b>Umut</b>", "=HYPERLINK(A1)"), Program(20, attack="patched_checkers"), "hostile"),
@@ -73,7 +73,7 @@ CLASS = (
     Student("anders", ("Anders", "Müller"), wrong(26, "attn-no-causal-mask"), "good", "truncated", time=LATE),
     Student("ciaran", ("Ciarán", "O'Neill"), wrong(28, "kvcache-uses-query-heads"), "good", "renamed"),
     Student("dorota", ("Dorota", "Wójcik"), Program(29, broken="attention.py"), "good", "deleted"),
-    Student("elif", ("Elif", "Şahin"), None, "good", packing="zip", time="2026-11-27 23:10:00 +0900"),
+    Student("elif", ("Elif", "Şahin"), None, "good", packing="zip", time="2026-10-30 23:10:00 +0900"),
 )
 # On the roster, but nothing came in.
 ABSENT = (Student("farid", ("Farid", "Rahimi"), None),)

@@ -23,7 +23,7 @@ c.NbGraderAPI.timezone = "Asia/Tokyo"
 
 
 def template(folder):
-    """A course folder with a gradebook that knows ROSTER; tests copy it, as a new gradebook takes seconds."""
+    """A course folder with a gradebook that knows ROSTER."""
     folder.mkdir()
     (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     with open_gradebook(f"sqlite:///{folder}/gradebook.db", "course") as gradebook:

@@ -9,22 +9,17 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from courses import CODE, NOTEBOOK, ROSTER, WORK, below, copy_of, template, tree, write_tree, zipped
+from courses import CODE, NOTEBOOK, ROSTER, WORK, below, copy_of, tree, write_tree, zipped
 
 from grading.__main__ import main
 
 GODEL_APART = unicodedata.normalize("NFD", "Gödel")
 
 
-@pytest.fixture(scope="module")
-def a_course(tmp_path_factory):
-    return template(tmp_path_factory.mktemp("template") / "course")
-
-
 @pytest.fixture
-def collect(a_course, tmp_path, capsys):
+def collect(small_course, tmp_path, capsys):
     """Write a source, collect it; (exit code, {student: {file: bytes}}, {who: [(what, do)]}, the last words)."""
-    course, source = copy_of(a_course, tmp_path / "course"), tmp_path / "source"
+    course, source = copy_of(small_course, tmp_path / "course"), tmp_path / "source"
 
     def of(files, prepare=lambda source: None, *arguments):
         write_tree(source, files)
@@ -337,12 +332,20 @@ def test_times_can_come_from_a_table(collect, tmp_path):
     assert "no time of hand-in, counted as on time: kurt" in said(rows, "kurt")
 
 
-def test_a_bad_line_in_the_table_of_times_is_one_sentence_and_nothing_is_collected(collect, tmp_path):
+def test_a_bad_line_in_the_table_of_times_is_a_row_and_everything_is_collected(collect, tmp_path):
     table = tmp_path / "times.csv"
-    table.write_text("student,time\nada,yesterday\n", encoding="utf-8")
+    table.write_text("student,time\nada,yesterday\nnobody,2026-01-10T10:00Z\ngrace,2026-01-10T10:00Z\n", "utf-8")
+    code, submitted, rows, _ = collect(LAYOUTS["canvas zips"], lambda source: None, "--times", str(table))
+    assert code == 0 and len(submitted) == 3 and submitted["grace"]["timestamp.txt"].startswith(b"2026-01-10T10:00:00")
+    assert 'times.csv, line 2: "yesterday" is not a time' in said(rows, "ada") and "not on the roster" in str(rows)
+
+
+@pytest.mark.parametrize("content", [b"who,when\nada,now\n", b"\xff\xfe\x00"])
+def test_a_table_of_times_that_is_none_is_one_sentence_and_nothing_is_collected(collect, tmp_path, content):
+    table = tmp_path / "times.csv"
+    table.write_bytes(content)
     code, submitted, _, out = collect(LAYOUTS["canvas zips"], lambda source: None, "--times", str(table))
-    assert code == 1 and not submitted
-    assert f'Nothing is collected: {table}, line 2 (ada): "yesterday" is not a time' in out
+    assert code == 1 and not submitted and f"Nothing is collected: {table}" in out
 
 
 def test_a_bad_time_stamp_is_a_row_and_the_work_is_collected(collect):
@@ -366,14 +369,14 @@ def test_names_in_the_table_are_no_formulas_and_no_terminal_codes(collect):
 
 
 @pytest.mark.parametrize("source", ["nowhere", "file.txt"])
-def test_a_source_that_is_none_is_one_sentence(a_course, tmp_path, capsys, source):
+def test_a_source_that_is_none_is_one_sentence(small_course, tmp_path, capsys, source):
     (tmp_path / "file.txt").write_text("x", encoding="utf-8")
-    course = copy_of(a_course, tmp_path / "course")
+    course = copy_of(small_course, tmp_path / "course")
     assert main(["collect", str(tmp_path / source), "--course", str(course)]) == 1
     assert "is neither a folder nor a .zip file" in capsys.readouterr().err
 
 
-def test_a_course_that_is_none_or_broken_is_one_sentence(tmp_path, capsys):
+def test_small_course_that_is_none_or_broken_is_one_sentence(tmp_path, capsys):
     assert main(["collect", str(tmp_path), "--course", str(tmp_path)]) == 1
     assert "there is no nbgrader_config.py in it" in capsys.readouterr().err
     (tmp_path / "nbgrader_config.py").write_text("c = get_config(\n", encoding="utf-8")

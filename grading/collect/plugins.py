@@ -1,0 +1,94 @@
+"""The same intake under nbgrader's own commands: `nbgrader zip_collect week06` and `nbgrader collect week06`.
+
+In nbgrader_config.py:
+
+    c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
+    c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
+    c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
+
+zip_collect reads downloaded/week06/archive/, where what the platform gave is put.
+"""
+
+from pathlib import Path
+
+from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
+from traitlets import List, Unicode
+
+from grading.collect import ASSIGNMENT
+from grading.collect.attempt import Attempt
+from grading.collect.desk import Desk, SourceError
+from grading.collect.names import label_of
+from grading.collect.parcels import items_of
+from grading.collect.problems import as_csv, table
+from grading.collect.roster import Roster, roster_of
+from grading.collect.store import write_files
+from grading.databases import DatabaseError
+from grading.grader.results import write
+from grading.times import course_zone
+
+
+def report(problems, folder, log):
+    """Log the intake's table and write it as CSV beside; each row is a warning, an error where something is lost."""
+    problems = sorted(set(problems))
+    write(Path(folder) / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
+    for line in table(problems) if problems else ():
+        log.warning("%s", line)
+    lost = {problem.who for problem in problems if problem.lost}
+    if lost:
+        log.error("%d with something not collected: see intake-%s.csv", len(lost), ASSIGNMENT)
+
+
+class WeekExtractor(ExtractorPlugin):
+    """Takes in what the platform gave; writes extracted/STUDENT/, the files under their fixed names."""
+
+    def extract(self, archive_path, extracted_path):
+        """nbgrader's call: from downloaded/week06/archive/ to downloaded/week06/extracted/."""
+        try:
+            roster = roster_of(self.parent.coursedir)
+            desk = Desk(roster, course_zone(self.config))
+            found = set()
+            for attempt in desk.attempts(Path(archive_path)):
+                folder = Path(extracted_path, attempt.student)
+                folder.mkdir(parents=True)
+                write_files(folder, attempt.files, attempt.time)
+                found.add(attempt.student)
+            named = {problem.who for problem in desk.problems}
+            desk.nothing_from({student.id for student in roster.students} - found - named)
+            report(desk.problems, self.parent.coursedir.root, self.log)
+        except (SourceError, DatabaseError) as error:
+            self.parent.fail(f"Nothing is collected: {error}")
+
+
+class WeekCollector(FileNameCollectorPlugin):
+    """Reads what WeekExtractor wrote: the folder is the student, the rest is the file's place."""
+
+    valid_ext = List(Unicode(), [".ipynb", ".py", ".txt"], help="What WeekExtractor writes.").tag(config=True)
+
+    def collect(self, submitted_file):
+        """nbgrader's call for each extracted file."""
+        top = self.parent._format_collect_path(self.parent.extracted_directory)
+        student, *rest = Path(submitted_file).relative_to(top).parts
+        return {"student_id": student, "file_id": "/".join(rest)}
+
+
+class WeekExchangeCollect(ExchangeCollect):
+    """nbgrader's collect from its exchange, which copies links and any names; the week's files are taken instead."""
+
+    def copy_files(self):
+        """nbgrader's call; then the table of what could not be taken."""
+        self.problems = []
+        super().copy_files()
+        report(self.problems, self.coursedir.root, self.log)
+
+    def do_copy(self, src, dest, log=None):
+        """nbgrader's call for one submission: `src` is student+week06+time, `dest` its place in submitted/."""
+        desk = Desk(Roster(()), course_zone(self.config))
+        label = label_of(Path(src).name, is_file=False)
+        items = [] if Path(src).is_symlink() else items_of(src)
+        attempt = Attempt(label.name, Path(src).name, items, desk.time_of(label.name, label, []))
+        if not attempt.sort():
+            attempt.say("none of the week's files was handed in", "ask for them", lost=True)
+        Path(dest).mkdir(parents=True)
+        write_files(Path(dest), attempt.files, attempt.time)
+        self.problems += attempt.problems + desk.problems

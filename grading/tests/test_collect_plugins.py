@@ -1,0 +1,77 @@
+"""nbgrader's own zip_collect and collect do the same as `python -m grading collect`."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from courses import CONFIG, NOTEBOOK, WORK, below, copy_of, tree, write_tree, zipped
+
+from grading.__main__ import main
+from grading.patches import ROOT
+
+PLUGINS = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
+c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
+c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
+c.Exchange.root = "exchange"
+"""
+
+
+@pytest.fixture(scope="module")
+def a_course(small_course, tmp_path_factory):
+    course = copy_of(small_course, tmp_path_factory.mktemp("plugins") / "course")
+    (course / "nbgrader_config.py").write_text(CONFIG + PLUGINS, encoding="utf-8")
+    write_tree(course, {"release/week06/week06.ipynb": NOTEBOOK})
+    return course
+
+
+def nbgrader(course, *arguments):
+    """Run an nbgrader command in a course folder; (exit code, what it said)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments], cwd=course, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_zip_collect_takes_what_our_command_takes(a_course, tmp_path):
+    source = {
+        "lovelaceada_1001_5_week06-1.zip": zipped({**WORK, "../../../evil.py": b"x"}, "week06/"),
+        **{f"hoppergrace_LATE_1002_8{n}_{x.split('/')[-1]}": data for n, (x, data) in enumerate(WORK.items())},
+        "strangersam_99_1_week06.zip": zipped(WORK),
+    }
+    write_tree(a_course / "downloaded/week06/archive", source)
+    code, said = nbgrader(a_course, "zip_collect", "week06", "--force")
+    assert code == 0 and "2 files skipped" not in said, said
+    by_nbgrader = tree(a_course / "submitted")
+    assert set(by_nbgrader) == {*below("ada/week06", WORK), *below("grace/week06", WORK)}
+    assert "not on the roster" in said and "leads out of" in said and "2 with something not collected" in said
+    assert "not on the roster" in (a_course / "intake-week06.csv").read_text(encoding="utf-8")
+    assert tree(a_course / "downloaded/week06/archive") == source
+
+    assert main(["collect", str(write_tree(tmp_path / "source", source)), "--course", str(a_course)]) == 1
+    after = tree(a_course / "submitted")
+    assert {name: data for name, data in after.items() if name != ".lock"} == by_nbgrader
+    assert not (a_course / "replaced").exists()
+
+
+def test_collect_from_the_exchange_takes_fixed_names_and_follows_no_link(a_course, tmp_path):
+    inbound = a_course / "exchange/course/inbound"
+    stamp = "2026-01-10 10:00:00.123456 UTC"
+    odd = {"week06-1.ipynb": NOTEBOOK, "modules (1).py": WORK["exercises_en/modules.py"]}
+    older = below(f"zoe+week06+2026-01-09 {stamp[11:]}+x", WORK)
+    write_tree(inbound, {**below(f"zoe+week06+{stamp}+r4nd", odd), **older})
+    (tmp_path / "secret.py").write_text("secret", encoding="utf-8")
+    (inbound / f"zoe+week06+{stamp}+r4nd/rope.py").symlink_to(tmp_path / "secret.py")
+    code, said = nbgrader(a_course, "collect", "week06")
+    assert code == 0, said
+    assert tree(a_course / "submitted/zoe/week06") == {
+        "week06.ipynb": NOTEBOOK,
+        "exercises_en/modules.py": WORK["exercises_en/modules.py"],
+        "timestamp.txt": b"2026-01-10T10:00:00.123456+00:00\n",
+    }
+    assert "rope.py is a link" in said
