@@ -30,6 +30,14 @@ class Course:
         except Exception as error:  # the file is Python that the instructor wrote: anything may be raised
             raise CourseError(f"{self.folder / CONFIG} can't be read: {type(error).__name__}: {error}") from None
 
+    @property
+    def db_url(self):
+        return self.directory.db_url
+
+    @property
+    def course_id(self):
+        return self.directory.course_id
+
     def submitted(self, student, assignment):
         """Where nbgrader looks for a submission."""
         return Path(self.directory.format_path(self.directory.submitted_directory, student, assignment))
