@@ -23,6 +23,7 @@ test: $(VENV)/course.stamp
 	$(RUN) -m ruff check .
 	$(RUN) -m grading.stubs --check
 	$(RUN) -m grading.notebooks --check
+	$(RUN) -m grading.autograding.notebook --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
 	$(RUN) -m grading.matrix
 	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q
@@ -31,9 +32,10 @@ test: $(VENV)/course.stamp
 stubs: $(VENV)/student.stamp
 	$(RUN) -m grading.stubs
 
-# Generates notebooks/*.ipynb from notebooks/source/*.py.
+# Generates notebooks/*.ipynb from notebooks/source/*.py, and the graded one from grading/course/week06.py.
 notebooks: $(VENV)/course.stamp
 	$(RUN) -m grading.notebooks
+	$(RUN) -m grading.autograding.notebook
 
 # Runs all notebooks and writes build/book/: pages with outputs, and slides.
 book: $(VENV)/course.stamp

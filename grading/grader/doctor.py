@@ -2,7 +2,8 @@
 
 from grading.grader import sandbox
 from grading.grader.inside import wire
-from grading.grader.states import GraderError, WorkerLost
+from grading.grader.lost import WorkerLost
+from grading.grader.states import GraderError
 
 HELP = "say which defences are active on this machine"
 

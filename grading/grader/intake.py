@@ -60,12 +60,16 @@ class Refused(Exception):
     """A file that is not taken in; the message is one sentence."""
 
 
-def take_in(folder):
-    """The Intake of a submission: the week's files at the top of the folder, else in one folder below."""
+def take_in(folder, name=None):
+    """The Intake of a submission: the week's files at the top of the folder, else in one folder below.
+
+    Its name is the folder's, unless another is given.
+    """
     folder = Path(folder)
+    name = name or folder.name
     if folder.is_symlink() or not folder.is_dir():
         sentence = f"{folder.name} is not a folder: hand in the week's files in one."
-        return Intake(folder.name, refused=dict.fromkeys(CONTRACT, sentence))
+        return Intake(name, refused=dict.fromkeys(CONTRACT, sentence))
     place, notes = _place(folder)
     texts, refused = {}, {}
     for module in CONTRACT if place else ():
@@ -76,7 +80,7 @@ def take_in(folder):
         else:
             if text is not None:
                 texts[module] = text
-    return Intake(folder.name, texts, refused, notes)
+    return Intake(name, texts, refused, notes)
 
 
 def _place(folder):

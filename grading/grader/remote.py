@@ -9,7 +9,8 @@ import time
 import torch
 
 from grading.grader.inside import wire
-from grading.grader.states import REFUSED, TIMED_OUT, WorkerLost
+from grading.grader.lost import WorkerLost
+from grading.grader.states import REFUSED, TIMED_OUT
 from nanolm.counting import COUNTS
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.subject import FUNCTIONS, ContractError, NotStarted, Outcome, StudentError, Subject

@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from grading.grader.inside.wire import clean
+from grading.grader.inside.text import clean
 from grading.grader.states import ADVICE, GRADER_ERROR, PASSED
 from grading.patches import ROOT
 

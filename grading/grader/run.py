@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grading.grader import sandbox
 from grading.grader.batch import Batch, prepare
-from grading.grader.inside.wire import clean
+from grading.grader.inside.text import clean
 from grading.grader.intake import take_in
 from grading.grader.results import Shelf
 from grading.grader.secret import SecretError, private_seed, read_secret
@@ -67,6 +67,12 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
     if not intakes:
         raise RunError(f"{submissions} is empty: put a folder for each submission there.")
     shelf = Shelf(out.absolute())
+    graded = grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments, limits)
+    return _export(shelf, intakes, graded)
+
+
+def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None):
+    """Put a result on the shelf for each intake that has no valid one there; how many those were."""
     with _alone(shelf.out) as work:
         batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits)
         todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
@@ -74,7 +80,7 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
         for count, (intake, result) in enumerate(batch.results(todo, jobs), 1):
             shelf.put(intake.name, result)
             _progress(count, len(todo), intake.name, time.monotonic() - start)
-    return _export(shelf, intakes, len(todo))
+    return len(todo)
 
 
 def _export(shelf, intakes, graded):

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from grading.grader.cgroups import Group
 from grading.grader.inside import wire
-from grading.grader.states import CRASHED, OUT_OF_MEMORY, REFUSED, TIMED_OUT, GraderError, WorkerLost
+from grading.grader.lost import WorkerLost
+from grading.grader.states import CRASHED, OUT_OF_MEMORY, REFUSED, TIMED_OUT, GraderError
 from grading.patches import ROOT
 
 GiB, MiB = 1 << 30, 1 << 20

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from grading.grader.inside import wire
+from grading.grader.inside.text import TEXT_LIMIT
 from nanolm.config import preset
 
 
@@ -84,7 +85,7 @@ def test_an_object_leaves_only_its_name(line):
 
 def test_text_is_cut_and_printable():
     assert wire.clean("\x1b[2J\n\u202e<b>é") == "\\x1b[2J\\n\\u202e<b>\\xe9"
-    assert len(wire.clean("x" * 10_000)) < wire.TEXT_LIMIT + 10
+    assert len(wire.clean("x" * 10_000)) < TEXT_LIMIT + 10
 
 
 def raw(header=b"{}", body=b"", lengths=None):

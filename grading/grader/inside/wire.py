@@ -19,12 +19,13 @@ from safetensors.torch import save as bytes_of_tensors
 
 from nanolm.config import ModelConfig
 
+from .text import clean
+
 LENGTHS = struct.Struct("!II")
 HEADER_LIMIT = 1 << 20
 BODY_LIMIT = 32 << 20
 DEPTH_LIMIT = 16
 ITEMS_LIMIT = 4_096  # values in one frame
-TEXT_LIMIT = 1_000
 RANK_LIMIT = 16
 AXIS_LIMIT = 1 << 31
 WHOLE_LIMIT = 1 << 256
@@ -296,10 +297,3 @@ def _typed(kind, number, name):
 def _type_name(name):
     name = clean(_require(name, str))
     return name if name.isidentifier() and len(name) <= 60 else "object"
-
-
-def clean(text, limit=TEXT_LIMIT):
-    """Text cut to a limit, in printable ASCII: no terminal escapes, no line breaks."""
-    text = str(text)
-    text = text if len(text) <= limit else text[:limit] + " ..."
-    return "".join(letter if " " <= letter <= "~" else ascii(letter)[1:-1] for letter in text)

@@ -1,0 +1,15 @@
+"""The week in nbgrader: the course folder, and autograding by the two-zone grader.
+
+    notebook.py     writes grading/course/source/week06/week06.ipynb from grading/course/week06.py
+    points.py       what each part is worth, from the tests' own marks
+    course.py       `python -m grading course FOLDER`: a working course folder
+    wiring.py       what the course's nbgrader_config.py sets
+    converter.py    nbgrader's Autograde, of submissions made sound and graded beforehand
+    staging.py      a copy of a submission that holds only what is graded
+    reading.py      the cells of whatever notebook was handed in
+    answers.py      the released notebook with a student's answers in it
+    grader.py       the two-zone grader on a class, in a process of its own
+    preprocessors.py  stand where nbgrader executes the notebook: results into cells, bonus into the gradebook
+    outputs.py      a result as cell outputs
+    feedback.py     the feedback page
+"""

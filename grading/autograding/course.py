@@ -1,0 +1,59 @@
+"""`python -m grading course FOLDER`: a working nbgrader course in a folder of its own."""
+
+import os
+import re
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+from grading.stubs import FOLDER as STUBS
+from grading.stubs import ROOT, generate
+
+HELP = "make an nbgrader course in a folder: its configuration, the week's source, a secret"
+HERE = ROOT / "grading" / "course"
+CONFIG, SECRET = "nbgrader_config.py", "secret.txt"
+
+
+def add_arguments(parser):
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the course's folder; what is there stays")
+
+
+def run(args):
+    """Make the course; 1 where that can't be done."""
+    try:
+        set_up(args.folder)
+    except OSError as error:
+        print(f"The course can't be made in {args.folder}: {error.strerror}.", file=sys.stderr)
+        return 1
+    print(f"The course is in {args.folder}: go there and run  nbgrader generate_assignment week06")
+    return 0
+
+
+def set_up(folder):
+    """Write configuration, source and secret into `folder`. A secret that is there stays, and so do all submissions."""
+    folder = Path(folder).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / "source" / "week06"
+    if folder != HERE:
+        (folder / CONFIG).write_text(_config(), encoding="utf-8")
+        source.mkdir(parents=True, exist_ok=True)
+        shutil.copy(HERE / "source" / "week06" / "week06.ipynb", source)
+    exercises = source / STUBS.name
+    exercises.mkdir(exist_ok=True)
+    for name, text in generate().items():  # from the reference: what was solved in this copy is not released
+        (exercises / name).write_text(text, encoding="utf-8", newline="\n")
+    _make_secret(folder / SECRET)
+
+
+def _config():
+    """The course's configuration, with the path of this repository."""
+    text = (HERE / CONFIG).read_text(encoding="utf-8")
+    return re.sub(r"^REPOSITORY = .*$", lambda _: f"REPOSITORY = Path({str(ROOT)!r})", text, flags=re.MULTILINE)
+
+
+def _make_secret(path):
+    if path.exists():
+        return
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        stream.write(f"{secrets.token_hex(32)}\n")

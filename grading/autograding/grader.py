@@ -1,0 +1,71 @@
+"""The two-zone grader on a class, in a process of its own: nbgrader's process, a server perhaps, forks nothing.
+
+`ask` is called by nbgrader's side, `main` is the process. Its standard error is the caller's, so that the progress
+bar is seen; on its standard output it says in JSON what kept it from grading at all.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from grading.patches import ROOT
+
+SECRET = "NANOLM_SECRET"  # the variable that comes before the file
+TURN = ".turn"  # of the results folder: gradings of one course wait for each other
+
+
+class NothingGraded(Exception):
+    """The grader could not begin, or did not come to an end; the message is one sentence."""
+
+
+def ask(submissions, results, secret_file, sandboxed, jobs, tests):
+    """Grade what is missing or changed of {student: folder}; the results as {student: result}."""
+    asked = {
+        "submissions": {student: str(folder) for student, folder in submissions.items()},
+        "results": str(results),
+        "secret": SECRET if SECRET in os.environ else str(secret_file),
+        "sandboxed": sandboxed,
+        "jobs": jobs,
+        "tests": list(tests),
+    }
+    process = subprocess.run(
+        [sys.executable, "-m", "grading.autograding.grader"],
+        cwd=ROOT, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, encoding="utf-8",
+    )  # fmt: skip
+    lines = process.stdout.strip().splitlines()
+    if process.returncode != 0:
+        raise NothingGraded(lines[-1] if lines else f"the grader ended with exit code {process.returncode}.")
+    return json.loads(lines[-1])
+
+
+def main():
+    """Grade what standard input asks for and print the results."""
+    from grading.grader import sandbox
+    from grading.grader.intake import take_in
+    from grading.grader.results import Shelf
+    from grading.grader.run import RunError, grade_missing
+    from grading.grader.secret import SecretError, read_secret
+    from grading.grader.states import GraderError
+
+    asked = json.load(sys.stdin)
+    try:
+        if asked["sandboxed"] and sandbox.bubblewrap() is None:
+            raise RunError("there is no bubblewrap (bwrap) here: install it, or read about `sandboxed` in the config.")
+        secret = read_secret(asked["secret"])
+        intakes = [take_in(Path(folder), student) for student, folder in sorted(asked["submissions"].items())]
+        shelf = Shelf(Path(asked["results"]))
+        with (shelf.out / TURN).open("w", encoding="utf-8") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            grade_missing(intakes, shelf, secret, asked["sandboxed"], asked["jobs"], tuple(asked["tests"]))
+    except (RunError, SecretError, GraderError) as error:
+        print(str(error).replace("\n", " "))
+        return 1
+    print(json.dumps({result["submission"]: result for result in shelf.all(asked["submissions"])}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

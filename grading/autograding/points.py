@@ -1,0 +1,15 @@
+"""What each part is worth: the sum of its tests' own marks."""
+
+from functools import cache
+
+
+@cache
+def points_by_part():
+    """{part: points}, every part of the week in its order."""
+    import judge
+    import parts
+
+    found = dict.fromkeys(parts.PARTS, 0)
+    for name, test in judge.all_tests().items():
+        found[parts.part_of_test(name)] += sum(mark.args[0] for mark in test.pytestmark if mark.name == "points")
+    return found

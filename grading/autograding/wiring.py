@@ -1,0 +1,39 @@
+"""What the course's nbgrader_config.py sets, so that nbgrader's own commands and buttons grade the week."""
+
+from grading.autograding.converter import WeekAutograde
+from grading.autograding.preprocessors import GradeFromShelf, SaveBonus
+from nanolm.impl import CONTRACT
+
+EXCHANGE = "exchange"
+ASSIGNMENT = "week06"
+
+
+def configure(c, course):
+    """Set all that nbgrader needs to know in its configuration `c`, for the course in the folder `course`."""
+    from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
+
+    _replace_autograde()
+    c.CourseDirectory.root = str(course)
+    c.CourseDirectory.course_id = "nanolm"
+    c.Exchange.root = str(_exchange(course))
+    c.Autograde.autograde_preprocessors = [
+        GradeFromShelf, LimitOutput, SaveAutoGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
+    ]  # fmt: skip
+    c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
+    c.FileNameCollectorPlugin.valid_ext = [".ipynb", ".py"]
+
+
+def _replace_autograde():
+    """nbgrader has no setting for its converters: its command and its server take them from these two modules."""
+    from nbgrader.apps import api, autogradeapp
+
+    api.Autograde = autogradeapp.Autograde = WeekAutograde
+
+
+def _exchange(course):
+    """nbgrader releases into a folder that must be there, and that everybody may write into."""
+    folder = course / EXCHANGE
+    if not folder.is_dir():
+        folder.mkdir()
+        folder.chmod(0o777)
+    return folder

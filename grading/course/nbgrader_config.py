@@ -1,0 +1,27 @@
+"""nbgrader's configuration of the course. What is not set here is as nbgrader's documentation says."""
+
+import sys
+from pathlib import Path
+
+COURSE = Path(__file__).resolve().parent
+REPOSITORY = COURSE.parent.parent  # `python -m grading course FOLDER` writes another path here
+
+c = get_config()  # noqa: F821  nbgrader gives it
+
+sys.path.insert(0, str(REPOSITORY))
+try:
+    from grading.autograding.wiring import configure
+except ImportError as error:  # nbgrader would go on without these settings, and run student code unprotected
+    raise SystemExit(
+        f"{COURSE / 'nbgrader_config.py'} names the repository {REPOSITORY}, which can't be used ({error}): "
+        f"run there  python -m grading course {COURSE}"
+    ) from None
+
+configure(c, COURSE)
+
+# The text that the private inputs of the grade come from; the variable NANOLM_SECRET, where it is set, comes first.
+c.WeekAutograde.secret_file = str(COURSE / "secret.txt")
+# Submissions graded side by side.
+c.WeekAutograde.jobs = 2
+# False grades without bubblewrap: student code then runs with your rights. Every result says so.
+c.WeekAutograde.sandboxed = True
