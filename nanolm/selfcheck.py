@@ -14,7 +14,7 @@ TESTS = impl.ROOT / "tests"
 # The kernel is no terminal: pytest says nothing, the lines below do.
 WITHOUT = ("cacheprovider", "terminalreporter", "capture", "logging", "faulthandler", "warnings")
 QUIET = ("-q", "--rootdir", str(impl.ROOT), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
-WORDS = {"passed": "passed", "failed": "FAILED", "not started": "not started", "waiting": "waiting"}
+LOUD = {"failed": "FAILED", "advice": "advice"}  # all other states are their own word
 
 
 class NotYet(Exception):
@@ -47,11 +47,11 @@ def self_check(part):
 
 
 def _lines(test):
-    yield f"  {WORDS[test['outcome']]:<12}{test['points']:>2}  {test['name']}"
+    yield f"  {LOUD.get(test['outcome'], test['outcome']):<12}{test['points']:>2}  {test['name']}"
     if test["outcome"] == "failed":
         yield f"{'':>18}{test['message']}"
         yield f"{'':>18}python -m nanolm hint {test['mistake'] or test['name']}"
-    elif test["outcome"] == "waiting":
+    elif test["outcome"] in ("waiting", "advice"):
         yield f"{'':>18}{test['message']}"
 
 

@@ -8,13 +8,13 @@ from html import escape
 import nbformat.v4
 
 from grading.grader.inside.text import clean
-from grading.grader.states import PASSED
+from grading.grader.states import ADVICE, PASSED
 from nanolm.hint import mistakes
 
 HEAD = ("test", "points", "what happened", "next")
 # Each output brings its look along: it is shown in nbgrader's pages, in ours, and in JupyterLab.
 CELL = "text-align:left;vertical-align:top;padding:2px 8px"
-COLOUR = {PASSED: "#00664b"}
+COLOUR = {PASSED: "#00664b", ADVICE: "#005a8c"}
 OTHER = "#a34700"
 
 
@@ -36,11 +36,11 @@ def part_outputs(tests, part, core):
     return [shown, grade]
 
 
-def summary(result, notes, depth):
+def summary(result, notes, bonus):
     """The text of a cell for the top of the notebook: the sum, and all that the student should know besides."""
-    bonus = sum(test["earned"] for test in result["tests"] if test["part"] in depth)
+    added = sum(bonus.values())
     lines = [
-        f"<p>Your code earned <b>{result['points'] - bonus} points</b> and <b>{bonus} points of bonus</b>. "
+        f"<p>Your code earned <b>{result['points'] - added} points</b> and <b>{added} points of bonus</b>. "
         "The written answers are added when they have been read.</p>"
     ]
     files = [sentence for sentence in result["files"].values() if sentence != "taken in"]
@@ -56,8 +56,9 @@ def _rows(tests):
     for test in tests:
         known = mistakes().get(test["mistake"] or "", {})
         passed = test["state"] == PASSED
+        hint = f"python -m nanolm hint {test['mistake'] or test['name']}"
         symptom = "" if passed else test["message"] or test["state"]
-        command = "" if passed else f"python -m nanolm hint {test['mistake'] or test['name']}"
+        command = "" if passed or test["state"] == ADVICE else hint
         words = (test["name"], f"{test['earned']} of {test['points']}", test["state"], symptom, "", command)
         if known:
             words = (*words[:3], f"{symptom}: {known['symptom']}" if known["symptom"] != symptom else symptom,

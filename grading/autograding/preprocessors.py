@@ -31,7 +31,7 @@ class GradeFromShelf(NbGraderPreprocessor):
             if is_check(cell):
                 cell.outputs = part_outputs(tests, grade_id, grade_id in parts.CORE)
                 cell.execution_count = 1
-        cells.insert(1, _markdown(summary(graded.result, graded.notes, parts.DEPTH), SUMMARY, SUMMARY))
+        cells.insert(1, _markdown(summary(graded.result, graded.notes, bonus(tests)), SUMMARY, SUMMARY))
         nb.cells = cells
         nb.metadata[STAMP] = {"stamp": graded.stamp, "bonus": bonus(tests)}
         return nb, resources
@@ -58,8 +58,8 @@ class SaveBonus(NbGraderPreprocessor):
 
 
 def bonus(tests):
-    """{depth part: points that it earned}."""
-    return {part: earned(tests, part) for part in parts.DEPTH}
+    """{part that is no core part: points that it earned}."""
+    return {part: earned(tests, part) for part in (*parts.DEPTH, *parts.ADVICE)}
 
 
 def _markdown(text, tag, name):

@@ -1,17 +1,20 @@
 """What the course's nbgrader_config.py sets, so that nbgrader's own commands and buttons grade the week."""
 
+from grading import databases, times
 from grading.autograding.converter import WeekAutograde
 from grading.autograding.preprocessors import GradeFromShelf, SaveBonus
+from grading.collect import ASSIGNMENT
 from nanolm.impl import CONTRACT
 
 EXCHANGE = "exchange"
-ASSIGNMENT = "week06"
 
 
 def configure(c, course):
     """Set all that nbgrader needs to know in its configuration `c`, for the course in the folder `course`."""
     from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
 
+    databases.install()
+    times.install()
     _replace_autograde()
     c.CourseDirectory.root = str(course)
     c.CourseDirectory.course_id = "nanolm"
@@ -20,7 +23,11 @@ def configure(c, course):
         GradeFromShelf, LimitOutput, SaveAutoGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
     ]  # fmt: skip
     c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
-    c.FileNameCollectorPlugin.valid_ext = [".ipynb", ".py"]
+    c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
+    c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
+    c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
+    c.AssignLatePenalties.plugin_class = "grading.late.LatePolicy"
+    c.ExportApp.plugin_class = "grading.exports.plugins.GradesExporter"
 
 
 def _replace_autograde():

@@ -25,3 +25,9 @@ c.WeekAutograde.secret_file = str(COURSE / "secret.txt")
 c.WeekAutograde.jobs = 2
 # False grades without bubblewrap: student code then runs with your rights. Every result says so.
 c.WeekAutograde.sandboxed = True
+
+# The zone that times are shown in, and what lateness costs (grading/late.py). A deadline is set in formgrader.
+c.NbGraderAPI.timezone = "UTC"
+c.LatePolicy.grace_minutes = 15
+c.LatePolicy.percent_a_day = 10.0
+c.LatePolicy.cap_percent = 50.0

@@ -142,6 +142,8 @@ self_check("logits")
 # | recipe | what the older parts cost | [budget.py](exercises_en/budget.py) |
 # | objectives | losses, and what a model may be trained to do | [objectives.py](exercises_en/objectives.py) |
 
+# The last check gives advice on code that is right: what it keeps, copies or repeats more than it need. It costs nothing.
+
 # %% part="backward"
 self_check("backward")
 
@@ -162,6 +164,9 @@ self_check("recipe")
 
 # %% part="objectives"
 self_check("objectives")
+
+# %% part="memory"
+self_check("memory")
 
 # %% [markdown]
 # ## Written answers: WRITTEN_POINTS points
