@@ -87,7 +87,7 @@ def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
 #          cfg.attn_softcap: softcap after the scale, before the mask.
 #          cfg.window_of(layer): the window of causal_mask.
 #          cache: k, v = cache.append(k, v) after RoPE, then S may exceed T.
-# Time     60 minutes, difficulty 4 of 5; our solution: 25 lines
+# Time     60 minutes, difficulty 4 of 5; our solution: 26 lines
 # Check    pytest tests/test_attention.py
 class GroupedQueryAttention(nn.Module):
     """Causal attention: `w_q` (N*H, D), `w_k` and `w_v` (K*H, D), `w_o` (D, N*H).

@@ -128,8 +128,9 @@ def attend(q, k, v, window, cap):
     """Mix the values: q (B, N, T, H), k and v (B, K, S, H) -> (B, N, T, H)."""
     (T, H), S = q.shape[-2:], k.shape[-2]
     if cap is None:  # the fused kernel keeps no (T, S) scores and reads K heads without copying them
-        whole = T == S and (window is None or window >= S)  # is_causal would align T < S to the first keys
-        mask = None if whole else causal_mask(T, S, window, q.device)
+        reaches = window is None or window >= S  # the last query sees every key
+        whole = T == S and reaches  # is_causal would align T < S to the first keys
+        mask = None if whole or T == 1 and reaches else causal_mask(T, S, window, q.device)
         return torch.nn.functional.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, is_causal=whole, enable_gqa=True
         )
