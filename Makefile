@@ -60,6 +60,6 @@ $(VENV)/notebooks.stamp: $(VENV)/student.stamp
 
 # What the course team needs besides.
 $(VENV)/course.stamp: $(VENV)/student.stamp requirements-slides.txt
-	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev,notebooks]"
+	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev,notebooks,grading]"
 	@$(INSTALL) --no-deps --requirement requirements-slides.txt
 	@touch $@

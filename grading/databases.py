@@ -36,7 +36,7 @@ def install():
     _find_alembic()
     from nbgrader import apps
 
-    for name in apps.__all__:
+    for name in (*apps.__all__, "tornado.application"):  # nbgrader's gradebook logs as tornado
         log = logging.getLogger(name)
         if _plainly not in log.filters:
             log.addFilter(_plainly)
@@ -61,10 +61,17 @@ def _plainly(record):
     message = record.getMessage()
     if message.startswith("There was an error accessing the nbgrader database."):
         return False
-    error = sys.exc_info()[1]
-    if isinstance(error, OperationalError) and message.startswith("Traceback"):
-        record.msg, record.args = sentence(error), ()
+    error = _behind(sys.exc_info()[1])
+    if error is not None and (message.startswith("Traceback") or record.exc_info):
+        record.msg, record.args, record.exc_info = sentence(error), (), None
     return True
+
+
+def _behind(error):
+    """The database's own error behind an exception, or None; nbgrader wraps some into its InvalidEntry."""
+    while error is not None and not isinstance(error, OperationalError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def sentence(error, url=""):
@@ -98,10 +105,16 @@ def shown(url):
 @contextmanager
 def sentences(url=""):
     """Turn what goes wrong with the database inside into a DatabaseError."""
+    from nbgrader.api import InvalidEntry
+
     try:
         yield
     except SQLAlchemyError as error:
         raise DatabaseError(sentence(error, url)) from None
+    except InvalidEntry as error:
+        if _behind(error) is None:
+            raise
+        raise DatabaseError(sentence(_behind(error), url)) from None
     except ModuleNotFoundError as error:
         raise DatabaseError(f"{shown(url)} needs the package {error.name}: install it, or correct the URL.") from None
 

@@ -20,20 +20,22 @@ from grading.collect.attempt import Attempt
 from grading.collect.desk import Desk, SourceError
 from grading.collect.names import label_of
 from grading.collect.parcels import items_of
-from grading.collect.problems import as_csv, table
+from grading.collect.problems import as_csv
 from grading.collect.roster import Roster, roster_of
 from grading.collect.store import write_files
 from grading.databases import DatabaseError
+from grading.grader.inside.wire import clean
 from grading.grader.results import write
 from grading.times import course_zone
 
 
 def report(problems, folder, log):
-    """Log the intake's table and write it as CSV beside; each row is a warning, an error where something is lost."""
+    """Log each row of the intake's table, as an error where something is lost, and write the table as CSV."""
     problems = sorted(set(problems))
     write(Path(folder) / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
-    for line in table(problems) if problems else ():
-        log.warning("%s", line)
+    for problem in problems:
+        say = log.error if problem.lost else log.warning
+        say("%s: %s: %s", *map(clean, (problem.who, problem.what, problem.do)))
     lost = {problem.who for problem in problems if problem.lost}
     if lost:
         log.error("%d with something not collected: see intake-%s.csv", len(lost), ASSIGNMENT)

@@ -1,12 +1,19 @@
 """A small nbgrader course and submissions for the tests of collecting, times, penalties and databases."""
 
+import importlib
 import io
 import json
+import logging
+import multiprocessing
+import os
 import shutil
+import sys
+import tempfile
 import zipfile
 
 from grading.databases import open_gradebook
 
+FORK = multiprocessing.get_context("fork")
 CODE = b"import torch\n\nx = 1\n"
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 WORK = {"week06.ipynb": NOTEBOOK, "exercises_en/modules.py": CODE, "exercises_en/rope.py": CODE + b"y = 2\n"}
@@ -63,3 +70,30 @@ def below(top, files):
 def tree(folder):
     """{path: bytes} of all files of a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def nbgrader(course, *arguments, env=None):
+    """Run an nbgrader command in a course folder, in a fork that has nbgrader imported; (exit code, what it said)."""
+    import nbgrader.apps.nbgraderapp  # noqa: F401  once, before the fork
+
+    with tempfile.TemporaryFile() as said:
+        child = FORK.Process(target=_command, args=(course, arguments, env or {}, said.fileno()))
+        child.start()
+        child.join(60)
+        if child.is_alive():
+            child.kill()
+            child.join()
+        said.seek(0)
+        return child.exitcode, said.read().decode("utf-8", "replace")
+
+
+def _command(course, arguments, env, said):
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    sys.stdout, sys.stderr = (os.fdopen(end, "w", encoding="utf-8", buffering=1) for end in (1, 2))
+    os.environ.update(env)
+    os.chdir(course)
+    sys.argv = ["nbgrader", *arguments]
+    logging.getLogger().handlers.clear()  # pytest's, which would hold what is said
+    nbgrader_app = importlib.import_module("nbgrader.apps.nbgraderapp")
+    nbgrader_app.NbGraderApp.launch_instance(list(arguments))

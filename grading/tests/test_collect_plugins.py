@@ -1,13 +1,10 @@
 """nbgrader's own zip_collect and collect do the same as `python -m grading collect`."""
 
-import subprocess
-import sys
-
 import pytest
 
 pytest.importorskip("nbgrader")
 
-from courses import CONFIG, NOTEBOOK, WORK, below, copy_of, tree, write_tree, zipped
+from courses import CONFIG, NOTEBOOK, WORK, below, copy_of, nbgrader, tree, write_tree, zipped
 
 from grading.__main__ import main
 from grading.patches import ROOT
@@ -28,14 +25,6 @@ def a_course(small_course, tmp_path_factory):
     (course / "nbgrader_config.py").write_text(CONFIG + PLUGINS, encoding="utf-8")
     write_tree(course, {"release/week06/week06.ipynb": NOTEBOOK})
     return course
-
-
-def nbgrader(course, *arguments):
-    """Run an nbgrader command in a course folder; (exit code, what it said)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *arguments], cwd=course, capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stdout + done.stderr
 
 
 def test_zip_collect_takes_what_our_command_takes(a_course, tmp_path):
