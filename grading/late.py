@@ -66,8 +66,13 @@ def days_late(due, handed_in, grace, zone):
 
 
 def renew(gradebook, config, assignment):
-    """Work out the penalties of an assignment again, from the scores of now; the number that have changed."""
+    """Work out the penalties of an assignment again, from the scores of now; the number that have changed.
+
+    Where the course has no policy nothing is touched.
+    """
     asked = AssignLatePenalties(config=config)
+    if asked.plugin_class is LateSubmissionPlugin:
+        return 0
     asked.gradebook, asked.assignment_id = gradebook, assignment
     asked.init_plugin()
     changed = 0

@@ -109,7 +109,8 @@ def existing_timestamp(coursedir, dest_path):
     try:
         moment = time_in(dest_path)
     except TimeError as error:
-        coursedir.log.error("%s: %s Until then it counts as handed in on time.", Path(dest_path) / TIMESTAMP, error)
+        where = "/".join((*Path(dest_path).parts[-2:], TIMESTAMP))  # student and assignment; the rest may be a copy's
+        coursedir.log.error("%s: %s Until then it counts as handed in on time.", where, error)
         return None
     return moment and moment.replace(tzinfo=None)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from traitlets import Bool, Integer, List, Unicode
@@ -19,6 +20,7 @@ from grading.autograding.preprocessors import STAMP
 from grading.autograding.staging import TIMESTAMP, stage, students
 from grading.grader.inside.text import clean
 from grading.grader.states import GRADER_ERROR
+from grading.late import renew
 
 RESULTS = "results"  # of the course: the grader's shelf, a folder for each assignment
 
@@ -63,6 +65,8 @@ class WeekAutograde(Autograde):
             with self._submitted_in(room):
                 if self._staged:
                     super().start()
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            renew(gradebook, self.config, assignment)  # also of those that were skipped: the policy may be another now
         if failed:
             self._refuse(f"{len(failed)} of {len(asked)} submissions have no grade: run autograde again to try them.")
 

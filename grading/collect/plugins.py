@@ -28,17 +28,17 @@ from grading.grader.inside.wire import clean
 from grading.grader.results import write
 from grading.times import course_zone
 
+LOST = f"%d with something not collected, all others are collected: see intake-{ASSIGNMENT}.csv"
+
 
 def report(problems, folder, log):
-    """Log each row of the intake's table, as an error where something is lost, and write the table as CSV."""
+    """Log each row of the intake's table and write it as CSV; of how many people something could not be collected."""
     problems = sorted(set(problems))
     write(Path(folder) / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
     for problem in problems:
         say = log.error if problem.lost else log.warning
         say("%s: %s: %s", *map(clean, (problem.who, problem.what, problem.do)))
-    lost = {problem.who for problem in problems if problem.lost}
-    if lost:
-        log.error("%d with something not collected: see intake-%s.csv", len(lost), ASSIGNMENT)
+    return len({problem.who for problem in problems if problem.lost})
 
 
 class WeekExtractor(ExtractorPlugin):
@@ -57,9 +57,20 @@ class WeekExtractor(ExtractorPlugin):
                 found.add(attempt.student)
             named = {problem.who for problem in desk.problems}
             desk.nothing_from({student.id for student in roster.students} - found - named)
-            report(desk.problems, self.parent.coursedir.root, self.log)
+            self._end_with(report(desk.problems, self.parent.coursedir.root, self.log))
         except (SourceError, DatabaseError) as error:
             self.parent.fail(f"Nothing is collected: {error}")
+
+    def _end_with(self, lost):
+        """nbgrader goes on to collect what was extracted; after that its exit code must tell of the rest."""
+        go_on = self.parent.process_extracted_files
+
+        def then_fail():
+            go_on()
+            self.parent.fail(LOST, lost)
+
+        if lost:
+            self.parent.process_extracted_files = then_fail
 
 
 class WeekCollector(FileNameCollectorPlugin):
@@ -81,7 +92,9 @@ class WeekExchangeCollect(ExchangeCollect):
         """nbgrader's call; then the table of what could not be taken."""
         self.problems = []
         super().copy_files()
-        report(self.problems, self.coursedir.root, self.log)
+        lost = report(self.problems, self.coursedir.root, self.log)
+        if lost:
+            self.fail(LOST % lost)
 
     def do_copy(self, src, dest, log=None):
         """nbgrader's call for one submission: `src` is student+week06+time, `dest` its place in submitted/."""

@@ -1,5 +1,7 @@
 """`python -m grading doctor`: which defences are active on this machine, a line each, found out by trying them."""
 
+from pathlib import Path
+
 from grading.grader import sandbox
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
@@ -35,11 +37,16 @@ def rope_frequencies(course, tests):
 
 
 def add_arguments(parser):
-    pass
+    parser.add_argument("--course", type=Path, metavar="COURSE", help="also say whether its gradebook can be used")
 
 
 def run(args):
-    """Print the lines; 1 where there is no sandbox."""
+    """Print the lines; 1 where there is no sandbox, or no gradebook where one is asked for."""
+    failed = 0
+    if args and args.course:
+        active, detail = gradebook(args.course)
+        print(_line("gradebook", active, detail))
+        failed = 0 if active else 1
     if sandbox.bubblewrap() is None:
         print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade")
         return 1
@@ -48,7 +55,20 @@ def run(args):
     except (GraderError, WorkerLost) as error:
         print(f"sandbox       MISSING  bubblewrap does not start here: {error}")
         return 1
-    return 0
+    return failed
+
+
+def gradebook(course):
+    """Whether a course's gradebook can be read, and where it is or why it can't."""
+    from grading.courses import Course, CourseError
+    from grading.databases import DatabaseError, open_gradebook, shown
+
+    try:
+        found = Course(course)
+        with open_gradebook(found.db_url, found.course_id) as book:
+            return True, f"{shown(found.db_url)}, {len(book.students)} students"
+    except (CourseError, DatabaseError) as error:
+        return False, str(error)
 
 
 def lines():

@@ -1,5 +1,7 @@
 """nbgrader's own zip_collect and collect do the same as `python -m grading collect`."""
 
+import shutil
+
 import pytest
 
 pytest.importorskip("nbgrader")
@@ -35,7 +37,7 @@ def test_zip_collect_takes_what_our_command_takes(a_course, tmp_path):
     }
     write_tree(a_course / "downloaded/week06/archive", source)
     code, said = nbgrader(a_course, "zip_collect", "week06", "--force")
-    assert code == 0 and "2 files skipped" not in said, said
+    assert code == 1 and "files skipped" not in said and "Traceback" not in said, said
     by_nbgrader = tree(a_course / "submitted")
     assert set(by_nbgrader) == {*below("ada/week06", WORK), *below("grace/week06", WORK)}
     assert "not on the roster" in said and "leads out of" in said and "2 with something not collected" in said
@@ -57,10 +59,20 @@ def test_collect_from_the_exchange_takes_fixed_names_and_follows_no_link(a_cours
     (tmp_path / "secret.py").write_text("secret", encoding="utf-8")
     (inbound / f"zoe+week06+{stamp}+r4nd/rope.py").symlink_to(tmp_path / "secret.py")
     code, said = nbgrader(a_course, "collect", "week06")
-    assert code == 0, said
+    assert code == 1 and "1 with something not collected" in said and "Traceback" not in said, said
     assert tree(a_course / "submitted/zoe/week06") == {
         "week06.ipynb": NOTEBOOK,
         "exercises_en/modules.py": WORK["exercises_en/modules.py"],
         "timestamp.txt": b"2026-01-10T10:00:00.123456+00:00\n",
     }
     assert "rope.py is a link" in said
+
+
+def test_where_nothing_is_wrong_both_end_well(a_course):
+    write_tree(a_course, below("exchange/course/inbound/kurt+week06+2026-01-10 10:00:00 UTC+x", WORK))
+    code, said = nbgrader(a_course, "collect", "week06", "--student=kurt")
+    assert code == 0, said
+    shutil.rmtree(a_course / "downloaded", ignore_errors=True)
+    write_tree(a_course / "downloaded/week06/archive", {"ada.zip": zipped(WORK), "grace.zip": zipped(WORK)})
+    code, said = nbgrader(a_course, "zip_collect", "week06", "--force")
+    assert code == 0, said

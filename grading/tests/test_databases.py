@@ -21,6 +21,7 @@ from sqlalchemy import create_engine, text
 from grading import databases
 from grading.__main__ import main
 from grading.databases import DatabaseError, open_gradebook
+from grading.grader import doctor, sandbox
 from grading.patches import ROOT
 
 WRITERS, CELLS = 10, 5
@@ -245,6 +246,17 @@ def test_a_file_that_is_no_database_is_a_sentence(tmp_path):
     (tmp_path / "gradebook.db").write_bytes(b"not a database, but long enough to be looked at" * 100)
     with pytest.raises(DatabaseError, match="no sound database"), open_gradebook(f"sqlite:///{tmp_path}/gradebook.db"):
         pass
+
+
+def test_the_doctor_says_whether_the_gradebook_can_be_used(small_course, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)  # the other lines take seconds
+    course = copy_of(small_course, tmp_path / "course")
+    assert doctor.gradebook(course) == (True, f"sqlite:///{course}/gradebook.db, 3 students")
+    (course / "gradebook.db").write_bytes(b"no database" * 1000)
+    active, sentence = doctor.gradebook(course)
+    assert not active and "is no sound database" in sentence
+    assert main(["doctor", "--course", str(course)]) == 1
+    assert f"gradebook     MISSING  {sentence}" in capsys.readouterr().out
 
 
 @pytest.fixture
