@@ -8,14 +8,14 @@ from html import escape
 import nbformat.v4
 
 from grading.grader.inside.text import clean
-from grading.grader.states import ADVICE, PASSED
+from grading.grader.states import ADVICE, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
 from nanolm.hint import mistakes
 
 HEAD = ("test", "points", "what happened", "next")
-# Each output brings its look along: it is shown in nbgrader's pages, in ours, and in JupyterLab.
+# Each output brings its look along: it is shown in formgrader, on the feedback page, and in JupyterLab.
 CELL = "text-align:left;vertical-align:top;padding:2px 8px"
-COLOUR = {PASSED: "#00664b", ADVICE: "#005a8c"}
-OTHER = "#a34700"
+RED, ADVISED = "#a34700", "#005a8c"
+NO_HINT = (ADVICE, NOT_STARTED, NOT_SUBMITTED, WAITING)  # the state says what comes next
 
 
 def earned(tests, part):
@@ -40,7 +40,7 @@ def summary(result, notes, bonus):
     """The text of a cell for the top of the notebook: the sum, and all that the student should know besides."""
     added = sum(bonus.values())
     lines = [
-        f"<p>Your code earned <b>{result['points'] - added} points</b> and <b>{added} points of bonus</b>. "
+        f"<p>The code earned {result['points'] - added} points, and {added} points of bonus on top. "
         "The written answers are added when they have been read.</p>"
     ]
     files = [sentence for sentence in result["files"].values() if sentence != "taken in"]
@@ -51,37 +51,62 @@ def summary(result, notes, bonus):
     return f'<div class="week-summary">{"".join(lines)}</div>'
 
 
+def _known(tests):
+    """{mistake's id: what is known of it} for the mistakes that these tests have met, each once."""
+    met = dict.fromkeys(test["mistake"] for test in tests if test["mistake"] in mistakes())
+    return {name: mistakes()[name] for name in met}
+
+
 def _rows(tests):
-    """(name, points, state, symptom, question, command) for each test, as plain ASCII."""
+    """(test's name, points, state, what happened, command) for each test that did not pass."""
     for test in tests:
-        known = mistakes().get(test["mistake"] or "", {})
-        passed = test["state"] == PASSED
-        hint = f"python -m nanolm hint {test['mistake'] or test['name']}"
-        symptom = "" if passed else test["message"] or test["state"]
-        command = "" if passed or test["state"] == ADVICE else hint
-        words = (test["name"], f"{test['earned']} of {test['points']}", test["state"], symptom, "", command)
-        if known:
-            words = (*words[:3], f"{symptom}: {known['symptom']}" if known["symptom"] != symptom else symptom,
-                     known["cause"], command)  # fmt: skip
-        yield tuple(map(clean, words))
+        if test["state"] != PASSED:
+            command = "" if test["state"] in NO_HINT else _hint(test["mistake"] or test["name"])
+            happened = "" if test["message"].startswith(test["state"]) else test["message"]  # "waiting for rope"
+            state = test["state"] if happened else test["message"] or test["state"]
+            yield clean(test["name"]), _points(test), clean(state), clean(happened), clean(command)
+
+
+def _points(test):
+    return f"{test['earned']} of {test['points']}"
+
+
+def _hint(name):
+    return f"python -m nanolm hint {name}"
+
+
+def _passed(tests):
+    """One line on the tests that passed, and their names."""
+    names = [test for test in tests if test["state"] == PASSED]
+    word = "test" if len(names) == 1 else "tests"
+    return f"{len(names)} {word} passed", [f"{clean(test['name'])} ({_points(test)})" for test in names]
 
 
 def _plain(title, tests):
     lines = [title]
-    for name, points, state, symptom, question, command in _rows(tests):
+    for name, mistake in _known(tests).items():
+        lines += [f"  {mistake['symptom']}", f"  {mistake['cause']}", f"  {_hint(name)}"]
+    for name, points, state, happened, command in _rows(tests):
         lines.append(f"  {points:<8} {state:<12} {name}")
-        lines += [f"{'':>24}{word}" for word in (symptom, question, command) if word]
-    return "\n".join(lines)
+        lines += [f"{'':>24}{word}" for word in (happened, command) if word]
+    return "\n".join([*lines, f"  {_passed(tests)[0]}"])
 
 
 def _html(title, tests):
-    head = "".join(f'<th style="{CELL}">{name}</th>' for name in HEAD)
+    pieces = [f'<p class="week-title"><b>{escape(title)}</b></p>']
+    for name, mistake in _known(tests).items():
+        known = f"{escape(mistake['symptom'])}<br>{escape(mistake['cause'])}<br><code>{escape(_hint(name))}</code>"
+        pieces.append(f'<p class="week-mistake">{known}</p>')
     rows = []
-    for name, points, state, symptom, question, command in _rows(tests):
-        colour = COLOUR.get(state, OTHER)
-        what = f'<b style="color:{colour}">{escape(state)}</b>'
-        what += "".join(f"<br>{escape(word)}" for word in (symptom, question) if word)
-        after = f"<code>{escape(command)}</code>" if command else ""
-        cells = (f"<code>{escape(name)}</code>", escape(points), what, after)
+    for name, points, state, happened, command in _rows(tests):
+        colour = ADVISED if state == ADVICE else RED
+        what = f'<b style="color:{colour}">{escape(state)}</b>' + (f"<br>{escape(happened)}" if happened else "")
+        cells = (f"<code>{escape(name)}</code>", escape(points), what, f"<code>{escape(command)}</code>")
         rows.append("<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>")
-    return f'<p><b>{escape(title)}</b></p><table class="week-part"><tr>{head}</tr>{"".join(rows)}</table>'
+    if rows:
+        head = "".join(f'<th style="{CELL}">{name}</th>' for name in HEAD)
+        pieces.append(f'<table class="week-part"><tr>{head}</tr>{"".join(rows)}</table>')
+    line, names = _passed(tests)
+    if names:
+        pieces.append(f"<details><summary>{line}</summary>{'<br>'.join(map(escape, names))}</details>")
+    return "".join(pieces)

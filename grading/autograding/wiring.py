@@ -2,6 +2,7 @@
 
 from grading import databases, times
 from grading.autograding.converter import WeekAutograde
+from grading.autograding.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
 from grading.autograding.preprocessors import GradeFromShelf, SaveBonus
 from grading.collect import ASSIGNMENT
 from nanolm.impl import CONTRACT
@@ -23,6 +24,11 @@ def configure(c, course):
         GradeFromShelf, LimitOutput, SaveAutoGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
     ]  # fmt: skip
     c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
+    c.GenerateFeedback.exporter_class = FeedbackPage
+    c.GenerateFeedback.preprocessors = [FeedbackGrades]
+    # nbgrader sets its own template for every HTMLExporter: what is set for FeedbackPage itself comes first
+    c.FeedbackPage.template_name = "feedback_page"
+    c.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
     c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
     c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
     c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
