@@ -79,6 +79,13 @@ class Subject:
         self.asked["LanguageModel"] = None
         return Part(self, lambda impl: LanguageModel(cfg, impl))
 
+    def timed(self, measurement, device, sizes):
+        """What one measurement of nanolm/timing.py gives, in this process."""
+        from nanolm.timing import Bench
+
+        self.asked["LanguageModel"] = None  # of which every measurement is a part
+        return self.guard(lambda: measurement(Bench(self.implementation, device, sizes)))
+
     def source(self, module):
         """The text of one file of the implementation."""
         return self.implementation.source(module)

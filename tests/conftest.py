@@ -17,7 +17,7 @@ import expect
 import naming
 import parts
 from judge import PROBLEMS, Judge
-from nanolm import impl
+from nanolm import clock, impl
 from nanolm.subject import NotStarted, StudentError, Subject
 
 
@@ -38,6 +38,7 @@ def pytest_configure(config):
     config.judge = Judge(config.new_subject)
     config.naming = naming.Naming(known=draw.BASE_SEED == 0)  # other inputs have other fingerprints
     config.states = {}
+    config.rows = []  # of tests/test_timing_cuda.py
 
 
 def pytest_report_header(config):
@@ -129,6 +130,10 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section("advice: right, and it could be faster or smaller")
     for report in advice:
         terminalreporter.line(f"{report.location[2]}\n{report.longreprtext}")
+    if config.rows:
+        terminalreporter.section(f"time on {clock.machine('cuda')}")
+    for line in clock.table(config.rows) if config.rows else ():
+        terminalreporter.line(line)
     lines = [line for part in parts.PARTS for line in naming.sentences(config.naming, part)]
     if lines:
         terminalreporter.section("what it may be")
