@@ -46,7 +46,7 @@ def archive(members, links=None):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in {**members, **(links or {})}.items():
-            info = zipfile.ZipInfo(name, (2026, 11, 27, 12, 0, 0))
+            info = zipfile.ZipInfo(name, (2026, 10, 30, 12, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             kind = stat.S_IFLNK if links and name in links else stat.S_IFREG
             info.external_attr = (kind | 0o644) << 16

@@ -18,6 +18,7 @@ from traitlets import Unicode
 from grading.exports.gradescope import results_json
 from grading.exports.standing import ExportError, graded_by_us, standing
 from grading.grader.results import file_name, write
+from grading.late import renew
 
 FORMULA = ("=", "+", "-", "@")  # how a spreadsheet's formula begins
 
@@ -48,11 +49,16 @@ class OurExporter(ExportPlugin):
         return list(held.sentences())
 
     def standing(self, gradebook):
-        """The Standing in the assignment that is asked for, or in the only one that there is."""
+        """The Standing in the assignment that is asked for, or in the only one that there is.
+
+        The penalties are worked out again before: marks by hand have come since autograding.
+        """
         names = [str(name) for name in self.assignment] or [entry.name for entry in gradebook.assignments]
         if len(names) != 1:
             there = f"there are {', '.join(names)}" if names else "the gradebook has none"
             raise ExportError(f"name one assignment, as in --assignment=\"['week06']\": {there}.")
+        if names[0] in (entry.name for entry in gradebook.assignments):
+            renew(gradebook, self.parent.config, names[0])
         students = [str(name) for name in self.student]
         return standing(gradebook, names[0], self.results_of(names[0]), self._collected(names[0]), students)
 
@@ -80,8 +86,8 @@ class GradesExporter(OurExporter):
             "late_submission_penalty", "score", "max_score",
         )  # fmt: skip
         rows = (
-            (held.assignment, held.due, row.time, row.student, row.last, row.first, row.email, number(row.raw),
-             number(row.penalty), number(row.mark), number(held.of))
+            (held.assignment, str(held.due or ""), str(row.time or ""), row.student, row.last, row.first, row.email,
+             number(row.raw), number(row.penalty), number(row.mark), number(held.of))
             for row in held.final
         )  # fmt: skip
         write(to, as_csv(titles, *rows))

@@ -5,7 +5,8 @@ failed on a submission nothing is exported; while a cell waits for a person its 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from nbgrader.api import MissingEntry
 
@@ -28,20 +29,21 @@ class Row:
     lms: str
     mark: float | None = None  # None: not final
     why: str = ""  # why it is not final
+    waiting: tuple = ()  # the cells that need manual grading
     raw: float = 0.0  # before the penalty
     penalty: float = 0.0
-    time: str = ""  # of the hand-in, UTC; empty where there is none
+    time: datetime | None = None  # of the hand-in, in UTC
     submitted: bool = True
     written: tuple = ()  # (cell, score, of) of what a person grades
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One assignment: its points, its deadline (UTC, or empty), and a Row for each student in order of their ids."""
+    """One assignment: its points, its deadline in UTC, and a Row for each student in order of their ids."""
 
     assignment: str
     of: float
-    due: str
+    due: datetime | None
     rows: tuple
 
     @property
@@ -63,24 +65,31 @@ def standing(gradebook, assignment, results, collected, students=()):
     `results` is the folder of the two-zone grader's results, `collected(student)` tells whether something was
     handed in, `students` limits the rows to these ids.
     """
+    held = standing_of_all(gradebook, assignment, collected)
+    unknown = sorted(set(students) - {row.student for row in held.rows})
+    if unknown:
+        raise ExportError(f"the gradebook has no student {unknown[0]}: add them, or correct the name.")
+    rows = tuple(row for row in held.rows if not students or row.student in students)
+    failed = [row.student for row in rows if (graded_by_us(results, row.student) or {}).get("state") == GRADER_ERROR]
+    if failed:
+        raise ExportError(
+            f"the grader failed on {', '.join(failed)}, which is never a student's zero: "
+            f"run `nbgrader autograde {assignment} --force` for them, then export again."
+        )
+    return replace(held, rows=rows)
+
+
+def standing_of_all(gradebook, assignment, collected):
+    """The Standing of an assignment with a row for each student of the gradebook."""
     try:
         entry = gradebook.find_assignment(assignment)
     except MissingEntry:
         raise ExportError(
             f"the gradebook has no assignment {assignment}: run `nbgrader generate_assignment {assignment}` first."
         ) from None
-    asked = [student for student in gradebook.students if not students or student.id in students]
-    unknown = sorted(set(students) - {student.id for student in asked})
-    if unknown:
-        raise ExportError(f"the gradebook has no student {unknown[0]}: add them, or correct the name.")
-    failed = [student.id for student in asked if (graded_by_us(results, student.id) or {}).get("state") == GRADER_ERROR]
-    if failed:
-        raise ExportError(
-            f"the grader failed on {', '.join(failed)}, which is never a student's zero: "
-            f"run `nbgrader autograde {assignment} --force` for them, then export again."
-        )
-    rows = (_row(gradebook, assignment, student, collected) for student in sorted(asked, key=lambda one: one.id))
-    return Standing(assignment, round(entry.max_score, 2), str(entry.duedate or ""), tuple(rows))
+    students = sorted(gradebook.students, key=lambda student: student.id)
+    rows = tuple(_row(gradebook, assignment, student, collected) for student in students)
+    return Standing(assignment, round(entry.max_score, 2), entry.duedate, rows)
 
 
 def graded_by_us(results, student):
@@ -115,5 +124,5 @@ def _row(gradebook, assignment, student, collected):
     return Row(
         *who, mark=None if waiting else round(max(0.0, raw - penalty), 2),
         why=f"needs manual grading: {', '.join(waiting)}" if waiting else "", raw=round(raw, 2),
-        penalty=round(penalty, 2), time=str(submission.timestamp or ""), written=written,
+        waiting=tuple(waiting), penalty=round(penalty, 2), time=submission.timestamp, written=written,
     )  # fmt: skip

@@ -10,7 +10,11 @@ from grading.grader.intake import Intake
 from grading.grader.results import Shelf
 from grading.grader.session import _result, failed_result
 
-CONFIG = "c = get_config()\n"
+CONFIG = """
+c = get_config()
+c.AssignLatePenalties.plugin_class = "grading.late.LatePolicy"
+c.LatePolicy.percent_a_day = 10.0
+"""
 DUE = "2026-11-27 22:59:00"
 TESTS = {  # name: (part, points)
     "test_rmsnorm_does_not_center": ("rmsnorm", 3),
@@ -66,13 +70,12 @@ class SmallCourse:
     def gradebook(self):
         return open_gradebook(self.url)
 
-    def add(self, student, auto=None, manual=None, first="", last="", lms="", penalty=None, time=DUE, graded=None):
+    def add(self, student, auto=None, manual=None, first="", last="", lms="", time=DUE, graded=None):
         """A student; with `auto` one who handed in. Where `manual` is None, a person has still to grade."""
         with self.gradebook() as book:
             book.add_student(student, first_name=first, last_name=last, email=f"{student}@uni.example", lms_user_id=lms)
             if auto is not None:
                 book.add_submission("week06", student, timestamp=datetime.fromisoformat(time))
-                book.find_submission_notebook("week06", "week06", student).late_submission_penalty = penalty
                 parts = book.find_grade("parts", "week06", "week06", student)
                 parts.auto_score, parts.needs_manual_grade = auto, False
                 answer = book.find_grade("interview", "week06", "week06", student)

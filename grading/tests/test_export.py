@@ -49,13 +49,23 @@ def read(file):
 
 
 def test_a_mark_is_the_score_less_the_penalty_and_never_below_0(course):
-    course.add("ada", 9, 3, penalty=1.5)
-    course.add("bob", 1, 0, penalty=7)
+    course.add("ada", 9, 3, time="2026-11-28 10:00:00")
+    course.add("bob", 1, 0, time="2026-12-24 10:00:00")
+    course.add("eve", 1, 0, time="2026-11-27 22:58:00")
     rows = exported(course)
     assert [(row["student_id"], row["raw_score"], row["score"]) for row in rows] == [
-        ("ada", "12.00", "10.50"), ("bob", "1.00", "0.00"),
+        ("ada", "12.00", "10.80"), ("bob", "1.00", "0.00"), ("eve", "1.00", "1.00"),
     ]  # fmt: skip
-    assert rows[0]["max_score"] == "15.00" and rows[0]["timestamp"].startswith("2026-11-27 22:59")
+    assert rows[0]["max_score"] == "15.00" and rows[0]["timestamp"].startswith("2026-11-28 10:00")
+
+
+def test_the_penalty_is_of_the_marks_of_now(course):
+    course.add("ada", 9, 0, time="2026-11-28 10:00:00")
+    assert exported(course)[0]["late_submission_penalty"] == "0.90"
+    with course.gradebook() as book:
+        book.find_grade("interview", "week06", "week06", "ada").manual_score = 4
+        book.db.commit()
+    assert exported(course)[0]["late_submission_penalty"] == "1.30"
 
 
 def test_canvas_reads_who_and_how_many_points(course):
@@ -77,12 +87,13 @@ def test_moodle_reads_number_and_address(course):
 
 
 def test_gradescope_reads_tests_written_answers_and_the_total(course):
-    course.add("ada", 8, 3, penalty=1, graded=result("ada", {"test_rmsnorm_does_not_center": "failed"}))
+    graded = result("ada", {"test_rmsnorm_does_not_center": "failed"})
+    course.add("ada", 7, 3, time="2026-11-28 10:00:00", graded=graded)
     course.add("bob")
     exported(course)
     folder = course.folder / "exports" / "gradescope"
     found = json.loads((folder / "ada" / "results.json").read_text(encoding="utf-8"))
-    assert found["score"] == 10 and "late submission: 1 points taken" in found["output"]
+    assert found["score"] == 9 and "late submission: 1 points taken" in found["output"]
     shown = {test["name"]: (test["score"], test["max_score"]) for test in found["tests"]}
     assert shown["rmsnorm: test_rmsnorm_does_not_center"] == (0, 3)
     assert shown["written: interview"] == (3, 4) and len(shown) == 5
@@ -170,10 +181,10 @@ def nbgrader_export(course, *more):
 
 
 def test_nbgraders_own_export_is_unchanged_and_agrees(course):
-    course.add("ada", 9, 3, penalty=1.5)
+    course.add("ada", 9, 3, time="2026-11-28 10:00:00")
+    (ours,) = exported(course)
     assert nbgrader_export(course, f"--to={course.folder / 'grades.csv'}").returncode == 0
     (own,) = read(course.folder / "grades.csv")
-    (ours,) = exported(course)
     assert list(own) == list(ours)
     for title in own:
         same = own[title] == ours[title] or float(own[title]) == float(ours[title])
