@@ -3,12 +3,13 @@
 import sys
 
 from grading.autograding import course
+from grading.class_report import command as report
 from grading.collect import command as collect
 from grading.exports import command as export
 from grading.grader import doctor, run
 from nanolm.command_line import run_command
 
-COMMANDS = {"run": run, "course": course, "collect": collect, "export": export, "doctor": doctor}
+COMMANDS = {"run": run, "course": course, "collect": collect, "export": export, "report": report, "doctor": doctor}
 
 
 def main(argv=None):

@@ -8,12 +8,16 @@ GOOD = {
     "ffn": "A plain FFN has 2 * D * 4D = 8D^2 parameters, a gated one 3 * D * F. Setting them equal gives F = 8D / 3.",
     "cache": "2 (K and V) * L layers * K heads * H * bytes a token: it grows with T and with K, not with N. GQA "
     "divides it by G = N / K.",
-    "norm": "Post-norm puts the norm on the stream, so every layer's gradient passes through it and early layers get "
-    "little: it needs warm-up. Pre-norm leaves the stream alone, and the identity carries the gradient.",
+    "pre-norm": "Post-norm puts the norm on the stream, so every layer's gradient passes through it and early layers "
+    "get little: it needs warm-up. Pre-norm leaves the stream alone, and the identity carries the gradient.",
+    "rope": "R(m)^T R(n) = R(n - m), because turning back by m and on by n is turning by n - m. So a score knows the "
+    "distance only.",
+    "guards": "QK-norm bounds the scores by the gains; soft-capping bends large ones; z-loss holds log Z near 0.",
+    "tying": "One matrix for two jobs saves V * D parameters, a third of a small model and little of a big one.",
     "": "The mean carries no information that the next matrix could not add again, so RMSNorm leaves it out; the scale "
     "is what has to be controlled. I checked it by shifting x: the output changes, and the tests say so.",
 }
-SHORT = {"ffn": "So that both have 8D^2.", "cache": "2*L*K*H*2 bytes", "norm": "pre is more stable", "": "see the code"}
+SHORT = {"ffn": "So that both have 8D^2.", "cache": "2*L*K*H*2 bytes", "pre-norm": "more stable", "": "see the code"}
 OFF = {"": "We discussed this in the lecture, and I agree with what was said there."}
 HOSTILE = {"": "<script>alert('full marks')</script><img src=x onerror=alert(1)> =HYPERLINK(\"http://x.example\")"}
 NOTHING = {}
