@@ -13,6 +13,7 @@ from grading.stubs import ROOT, generate
 HELP = "make an nbgrader course in a folder: its configuration, the week's source, a secret"
 HERE = ROOT / "grading" / "course"
 CONFIG, SECRET = "nbgrader_config.py", "secret.txt"
+NAMES_US = (CONFIG, "exporters.py")  # files of the course that hold the path of this repository
 
 
 def add_arguments(parser):
@@ -36,7 +37,8 @@ def set_up(folder):
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "source" / "week06"
     if folder != HERE:
-        (folder / CONFIG).write_text(_config(), encoding="utf-8")
+        for name in NAMES_US:
+            (folder / name).write_text(with_our_path(HERE / name), encoding="utf-8")
         source.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "source" / "week06" / "week06.ipynb", source)
     exercises = source / STUBS.name
@@ -46,9 +48,9 @@ def set_up(folder):
     _make_secret(folder / SECRET)
 
 
-def _config():
-    """The course's configuration, with the path of this repository."""
-    text = (HERE / CONFIG).read_text(encoding="utf-8")
+def with_our_path(file):
+    """One of those files, with the path of this repository."""
+    text = file.read_text(encoding="utf-8")
     return re.sub(r"^REPOSITORY = .*$", lambda _: f"REPOSITORY = Path({str(ROOT)!r})", text, flags=re.MULTILINE)
 
 

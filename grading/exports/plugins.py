@@ -1,9 +1,9 @@
 """nbgrader's export plugins: its own table without its gaps, Canvas, Moodle, Gradescope.
 
-    nbgrader export --CourseDirectory.root=COURSE --exporter=grading.exports.plugins.CanvasExporter [--to=FILE]
+    nbgrader export --exporter=exporters.CanvasExporter [--to=FILE]      in the course's folder
 
-nbgrader looks for an exporter where it is started, here in the repository. A student who has no final mark
-is in none of the files, so that an import leaves what the platform has; who that is, is said in the log.
+A student who has no final mark is in none of the files, so that an import leaves what the platform has; who
+that is, is said in the log.
 """
 
 import csv

@@ -9,8 +9,11 @@ from grading.databases import open_gradebook
 from grading.grader.intake import Intake
 from grading.grader.results import Shelf
 from grading.grader.session import _result, failed_result
+from grading.patches import ROOT
 
-CONFIG = """
+CONFIG = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
 c = get_config()
 c.AssignLatePenalties.plugin_class = "grading.late.LatePolicy"
 c.LatePolicy.percent_a_day = 10.0

@@ -11,6 +11,7 @@ import pytest
 from small_course import SmallCourse, broken, result
 
 from grading.__main__ import main
+from grading.autograding.course import with_our_path
 from grading.courses import Course
 from grading.exports import plugins
 from grading.exports.command import export
@@ -173,17 +174,17 @@ def test_a_file_is_written_whole_or_not_at_all(course, monkeypatch):
 
 
 def nbgrader_export(course, *more):
-    """`nbgrader export` from the repository, where nbgrader finds the exporters by name."""
+    """`nbgrader export` in the course's folder."""
     return subprocess.run(
-        [sys.executable, "-m", "nbgrader", "export", f"--CourseDirectory.root={course.folder}", *more],
-        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
+        [sys.executable, "-m", "nbgrader", "export", *more],
+        cwd=course.folder, capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
 
 
 def test_nbgraders_own_export_is_unchanged_and_agrees(course):
     course.add("ada", 9, 3, time="2026-11-28 10:00:00")
     (ours,) = exported(course)
-    assert nbgrader_export(course, f"--to={course.folder / 'grades.csv'}").returncode == 0
+    assert nbgrader_export(course).returncode == 0
     (own,) = read(course.folder / "grades.csv")
     assert list(own) == list(ours)
     for title in own:
@@ -194,9 +195,11 @@ def test_nbgraders_own_export_is_unchanged_and_agrees(course):
 def test_nbgraders_command_takes_our_exporters(course):
     course.add("ada", 11, 4)
     course.add("bob", 0, 0, graded=broken("bob"))
-    said = nbgrader_export(course, "--exporter=grading.exports.plugins.MoodleExporter", f"--to={course.folder / 'x'}")
+    exporters = ROOT / "grading" / "course" / "exporters.py"
+    (course.folder / "exporters.py").write_text(with_our_path(exporters), encoding="utf-8")
+    said = nbgrader_export(course, "--exporter=exporters.MoodleExporter")
     assert said.returncode == 1 and "Nothing is exported: the grader failed on bob" in said.stderr
-    assert "Traceback" not in said.stderr and not (course.folder / "x").exists()
+    assert "Traceback" not in said.stderr and not (course.folder / "moodle.csv").exists()
 
 
 @pytest.mark.parametrize(
