@@ -34,7 +34,7 @@ def run(args):
 
 
 def report(course, out):
-    """Write the page and the counts beside it."""
+    """Write the page and the counts beside it. Penalties are worked out again, as for an export."""
     from grading.class_report.facts import counts, gather
     from grading.databases import open_gradebook
     from grading.grader.results import write

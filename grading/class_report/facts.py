@@ -1,4 +1,4 @@
-"""What is known of the class, from the gradebook, the grader's results and the intake table. Nothing is written."""
+"""What is known of the class, from the gradebook, the grader's results and the intake table."""
 
 import csv
 from collections import Counter
@@ -9,6 +9,7 @@ import parts
 from grading.exports.standing import graded_by_us, standing_of_all
 from grading.grader.results import RESULTS, file_name
 from grading.grader.states import FAILED, GRADER_ERROR, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
+from grading.late import renew
 from grading.patches import load_metadata
 
 PAUSE = 600  # seconds without a result that part one run of the grader from the next
@@ -41,6 +42,8 @@ class Class:
 def gather(course, gradebook, assignment):
     """The Class in one assignment of a course."""
     folder = course.folder / "results" / assignment
+    if assignment in (entry.name for entry in gradebook.assignments):
+        renew(gradebook, course.config, assignment)  # marks by hand may have come since autograding
     held = standing_of_all(gradebook, assignment, lambda student: course.submitted(student, assignment).is_dir())
     found = Class(held, {}, intake=_intake(course.folder / f"intake-{assignment}.csv"))
     for row in held.rows:
@@ -117,7 +120,7 @@ def unnamed(results):
     who = {}
     for student, result in results.items():
         for test in result["tests"]:
-            if test["state"] not in (PASSED, *OPEN) and not test["mistake"]:
+            if test["state"] == FAILED and not test["mistake"]:
                 who.setdefault(test["name"], []).append(student)
     return sorted(((name, tuple(sorted(of))) for name, of in who.items()), key=lambda pair: (-len(pair[1]), pair[0]))
 

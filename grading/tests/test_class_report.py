@@ -125,12 +125,6 @@ def test_late_ungraded_absent_and_intake_are_told(course, run):
     course.add("eve", first="Eve")
     table = 'who,what,what to do,collected\nbob,"<b>cut off</b>",ask again,no\n'
     (course.folder / "intake-week06.csv").write_text(table, encoding="utf-8")
-    from grading.late import renew
-
-    with course.gradebook() as book:
-        from grading.courses import Course
-
-        renew(book, Course(course.folder).config, "week06")
     said = run(course)
     late = section(said.text, "Late submissions", "Intake")
     assert "Ada 2026-11-29 00:00:00 +0000 1 d 1 h 2.00" in late and "Bob" not in late and f"{DUE} +0000" in late
