@@ -152,9 +152,9 @@ def _about_structure(known, cells):
             cell.grade_id for cell in cells if cell.grade_id in known and _is_changed(cell, known[cell.grade_id])
         ],
         "cells under an id that this week does not have, left out": [name for name in seen if name not in known],
-        "cells in another order, put back": [] if order == sorted(order, key=list(known).index) else ["all"],
     }
-    return [
+    moved = order != sorted(order, key=list(known).index)
+    return ["the cells stood in another order and were put back."] * moved + [
         f"{sentence}: {', '.join(clean(name, 40) for name in list(dict.fromkeys(names))[:NAMES_LIMIT])}."
         for sentence, names in about.items()
         if names

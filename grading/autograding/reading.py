@@ -149,11 +149,14 @@ def _cell(raw):
         source = "".join(line for line in source if isinstance(line, str))
     if not isinstance(source, str):
         return None
-    metadata = raw.get("metadata")
-    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    nbgrader = nbgrader if isinstance(nbgrader, dict) else {}
-    attachments = raw.get("attachments")
+    nbgrader = _object(_object(raw, "metadata"), "nbgrader")
+    grade_id, cell_id = (value if isinstance(value, str) else "" for value in (nbgrader.get("grade_id"), raw.get("id")))
     return Cell(
-        str(raw.get("cell_type")), source, str(raw.get("id", "")), str(nbgrader.get("grade_id", "")),
-        nbgrader.get("points"), attachments if isinstance(attachments, dict) else {},
-    )  # fmt: skip
+        str(raw.get("cell_type")), source, cell_id, grade_id, nbgrader.get("points"), _object(raw, "attachments")
+    )
+
+
+def _object(raw, name):
+    """A member that should be an object, empty where it is anything else."""
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,240 @@
+"""`nbgrader autograde week06`: the two-zone grader's points in nbgrader's gradebook, whatever was handed in."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from attacks.table import ARGUMENTS  # noqa: E402
+from course_in_nbgrader import SAMPLES, SANDBOXED, Course, sample  # noqa: E402
+
+from grading.autograding import converter  # noqa: E402
+from grading.grader.results import Shelf  # noqa: E402
+from grading.grader.run import grade_folder  # noqa: E402
+from grading.grader.secret import read_secret  # noqa: E402
+
+LOUD = """\
+import torch
+from torch import nn
+
+class RMSNorm(nn.Module):
+    def __init__(self, D, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(D))
+
+    def forward(self, x):
+        raise ValueError("<script>alert(1)</script> \\x1b[2J")
+
+def ffn_dim(D, multiplier=1.0, multiple_of=256):
+    return 1
+
+class SwiGLU(nn.Module):
+    pass
+
+def rmsnorm_backward(x, weight, eps, upstream):
+    return x, weight
+"""
+ANSWER = "The bills are equal: $3DF = 8D^2$. <script>alert(2)</script> $\\text{<script>alert(3)</script>}$"
+
+
+def files_of(folder):
+    """{path: digest} of everything below a folder."""
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A class of four, autograded by nbgrader's command; nobody changes it. (Course, what was handed in before)."""
+    course = Course(tmp_path_factory.mktemp("graded") / "course")
+    assert course.api().generate_assignment("week06")["success"]
+    folder = course.hand_in("ada", sample("all_right"))
+    notebook = json.loads((folder / "week06.ipynb").read_text(encoding="utf-8"))
+    names = [cell["metadata"].get("nbgrader", {}).get("grade_id") for cell in notebook["cells"]]
+    answer = notebook["cells"][names.index("ffn-width")]
+    answer["source"] = ANSWER
+    (folder / "week06.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    course.hand_in("bob", sample("five_mistakes"), notebook=b"<<<<<<<")
+    course.hand_in("cay", sample("half_finished"), notebook=b"")
+    course.hand_in("dan", {**sample("all_right"), "modules.py": LOUD})
+    before = files_of(course.folder / "submitted")
+    command = [str(Path(sys.executable).with_name("nbgrader")), "autograde", "week06"]
+    run = subprocess.run(command, cwd=course.folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert course.api().generate_feedback("week06")["success"]
+    return course, before
+
+
+@pytest.fixture
+def course(graded, tmp_path):
+    """A copy of the class for a test that changes it."""
+    return Course(shutil.copytree(graded[0].folder, tmp_path / "course"))
+
+
+@pytest.fixture
+def from_the_shelf(course, monkeypatch):
+    """The grader's part takes no time: the results are those of the class's first grading."""
+    shelf = Shelf(course.folder / "results" / "week06")
+    results = {result["submission"]: result for result in shelf.all(("ada", "bob", "cay", "dan"))}
+    monkeypatch.setattr(converter, "ask", lambda submissions, *arguments: results)
+    return results
+
+
+def feedback(course, student):
+    return (course.folder / "feedback" / student / "week06" / "week06.html").read_text(encoding="utf-8")
+
+
+def test_nbgrader_has_the_points_of_grading_run(graded, tmp_path):
+    for student, name in (("ada", "all_right"), ("bob", "five_mistakes"), ("cay", "half_finished")):
+        shutil.copytree(SAMPLES / name, tmp_path / "class" / student)
+    secret = read_secret(str(graded[0].folder / "secret.txt"))
+    assert grade_folder(tmp_path / "class", tmp_path / "out", secret, SANDBOXED, 2, ARGUMENTS) == 0
+    scores = graded[0].scores()
+    for result in Shelf(tmp_path / "out").all(("ada", "bob", "cay")):
+        earned = dict.fromkeys(scores["ada"], 0.0)
+        for test in result["tests"]:
+            earned[test["part"]] += test["earned"]
+        assert scores[result["submission"]] == earned
+        assert Shelf(graded[0].folder / "results" / "week06").all([result["submission"]]) == [result]
+    assert scores["ada"]["rope"] > 0 and scores["ada"] != scores["bob"]
+
+
+def test_what_was_handed_in_stays_as_it_was(graded):
+    assert files_of(graded[0].folder / "submitted") == graded[1]
+
+
+def test_a_submission_without_a_readable_notebook_is_graded_and_told(graded):
+    assert graded[0].scores()["bob"]["rope"] > 0
+    for student, words in (("bob", "is not a notebook"), ("cay", "was not handed in")):
+        assert words in feedback(graded[0], student)
+        assert words in graded[0].autograded(student).read_text(encoding="utf-8")
+
+
+def test_an_answer_waits_for_a_person_and_an_untouched_one_has_no_points(graded):
+    with graded[0].gradebook() as book:
+        grades = {grade.name: grade for grade in book.find_submission("week06", "ada").notebooks[0].grades}
+        assert grades["ffn-width"].needs_manual_grade and grades["ffn-width"].auto_score is None
+        assert grades["tying"].auto_score == 0 and not grades["tying"].needs_manual_grade
+        assert not any(grade.needs_manual_grade for name, grade in grades.items() if grade.cell.cell_type == "code")
+
+
+def test_no_student_code_runs_in_nbgraders_process(graded):
+    notebook = json.loads(graded[0].autograded("ada").read_text(encoding="utf-8"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    assert {output["output_type"] for output in outputs} == {"display_data", "execute_result"}
+    plain = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and not cell["metadata"].get("nbgrader")]
+    assert plain and all(cell["outputs"] == [] for cell in plain)
+
+
+def test_feedback_says_what_happened_and_lets_nothing_through(graded):
+    page = feedback(graded[0], "dan")
+    assert "test_rmsnorm_does_not_center" in page and "python -m nanolm hint" in page
+    assert "&lt;script&gt;alert(1)" in page and "\\x1b[2J" in page
+    for student in ("ada", "dan"):
+        page = feedback(graded[0], student)
+        assert "<script" not in page and "\x1b" not in page and "javascript:" not in page
+    assert "alert(2)" in feedback(graded[0], "ada") and "<math" in feedback(graded[0], "ada")
+
+
+def test_graders_see_the_rubrics_and_students_do_not(graded):
+    rubric = "the condition is that the parameters are equal"
+    assert rubric in graded[0].autograded("ada").read_text(encoding="utf-8")
+    for folder in ("release", "feedback"):
+        for path in (graded[0].folder / folder).rglob("*"):
+            assert not path.is_file() or rubric not in path.read_text(encoding="utf-8")
+
+
+def test_the_secret_is_nowhere_else(graded):
+    secret = (graded[0].folder / "secret.txt").read_bytes().strip()
+    found = [path.name for path in graded[0].folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert found == ["secret.txt"]
+
+
+def test_a_second_run_changes_nothing(course):
+    before = files_of(course.folder / "autograded")
+    said, well = course.autograde()
+    assert well and sum("Skipping existing" in line for line in said) == 4
+    assert files_of(course.folder / "autograded") == before
+
+
+def test_a_grading_that_was_stopped_is_taken_up(course, from_the_shelf):
+    cut = course.autograded("ada")
+    cut.chmod(0o644)
+    cut.write_bytes(cut.read_bytes()[:5000])
+    shutil.copy(course.folder / "release" / "week06" / "week06.ipynb", course.autograded("bob").with_suffix(".new"))
+    course.autograded("bob").with_suffix(".new").replace(course.autograded("bob"))  # made sound, and not graded yet
+    said, well = course.autograde()
+    assert well and sum("Skipping existing" in line for line in said) == 2
+    for name in ("ada", "bob"):
+        assert "week" in json.loads(course.autograded(name).read_text(encoding="utf-8"))["metadata"]
+
+
+def test_changed_code_is_graded_again_and_nobody_else(course):
+    before = course.scores()
+    shutil.copy(SAMPLES / "all_right" / "modules.py", course.folder / "submitted" / "dan" / "week06" / "exercises_en")
+    said, well = course.autograde("dan")
+    assert well and course.scores()["dan"] == before["ada"]
+    assert {**course.scores(), "dan": None} == {**before, "dan": None}
+
+
+def test_force_keeps_what_a_person_gave(course, from_the_shelf):
+    with course.gradebook() as book:
+        grades = {grade.name: grade for grade in book.find_submission("week06", "ada").notebooks[0].grades}
+        grades["ffn-width"].manual_score, grades["rope"].manual_score, grades["cache"].extra_credit = 3.0, 1.0, 2.5
+        book.db.commit()
+    _, well = course.autograde("ada", force=True)
+    found = course.scores()["ada"]
+    assert well and (found["ffn-width"], found["rope"], found["cache"]) == (3.0, 1.0, 2.5)
+
+
+def test_a_bonus_is_added_and_the_maximum_stays(course, from_the_shelf):
+    tests = from_the_shelf["ada"]["tests"]
+    tests.append({**tests[0], "name": "test_cache_x", "part": "cache", "points": 7, "earned": 7, "state": "passed"})
+    before = course.scores()["ada"]
+    _, well = course.autograde("ada")
+    assert well and course.scores()["ada"] == {**before, "cache": 7.0}
+    with course.gradebook() as book:
+        submission = book.find_submission("week06", "ada")
+        assert submission.score == sum(before.values()) + 7 and submission.max_score == 130
+
+
+def test_a_grader_error_is_never_a_zero(course, from_the_shelf):
+    shutil.rmtree(course.folder / "autograded" / "bob")
+    with course.gradebook() as book:
+        book.remove_submission("week06", "bob")
+    from_the_shelf["bob"] |= {"state": "grader error", "error": "the disk is on fire", "points": None, "tests": []}
+    said, well = course.autograde()
+    assert not well and any("bob stays ungraded, the grader failed: the disk is on fire" in line for line in said)
+    assert not any("Traceback" in line for line in said)
+    assert "bob" not in course.scores() and not course.autograded("bob").exists()
+
+
+def test_points_that_the_tests_do_not_give_stop_the_grading(course, from_the_shelf):
+    with (course.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write("c.WeekAutograde.tests = ['tests']\n")
+    said, well = course.autograde("ada")
+    assert not well and any("the released notebook gives 15 points for rmsnorm" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    "lines, words",
+    [
+        ("c.WeekAutograde.secret_file = 'nowhere'", "names no file and no environment variable"),
+        ("c.CourseDirectory.release_directory = 'nowhere'", "run  nbgrader generate_assignment week06  first"),
+    ],
+)
+def test_what_keeps_the_grader_from_grading_is_one_sentence(course, lines, words):
+    with (course.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write(f"{lines}\n")
+    said, well = course.autograde("ada", force=True)
+    assert not well and words in said[-1] and not any("Traceback" in line for line in said)
+
+
+def test_formgraders_button_grades_one_student(course):
+    found = course.api().autograde("week06", "dan")
+    assert found["success"] and "Autograding" in found["log"] and "ada" not in found["log"]
