@@ -53,7 +53,11 @@ class Standing:
 
     def sentences(self):
         """What the instructor must know about those who are left out, or have 0 because nothing came."""
-        yield from (f"{row.student} is left out: {row.why}" for row in self.rows if row.mark is None)
+        left_out = {}
+        for row in self.rows:
+            if row.mark is None:
+                left_out.setdefault(row.why, []).append(row.student)
+        yield from (f"left out, {why}: {', '.join(students)}" for why, students in left_out.items())
         absent = [row.student for row in self.final if not row.submitted]
         if absent:
             yield f"handed in nothing and has 0: {', '.join(absent)}"
@@ -123,6 +127,6 @@ def _row(gradebook, assignment, student, collected):
     )
     return Row(
         *who, mark=None if waiting else round(max(0.0, raw - penalty), 2),
-        why=f"needs manual grading: {', '.join(waiting)}" if waiting else "", raw=round(raw, 2),
+        why=f"needs manual grading ({', '.join(waiting)})" if waiting else "", raw=round(raw, 2),
         waiting=tuple(waiting), penalty=round(penalty, 2), time=submission.timestamp, written=written,
     )  # fmt: skip

@@ -106,7 +106,7 @@ def test_an_answer_that_nobody_graded_is_named_and_never_a_zero(course, run):
     course.add("bob", 11, 4)
     said = run(course.folder)
     assert said.returncode == 0, said.stderr
-    assert "ada is left out: needs manual grading: interview" in said.stdout
+    assert "left out, needs manual grading (interview): ada" in said.stdout
     for name in EVERY:
         text = (course.folder / "exports" / name).read_text(encoding="utf-8")
         assert "ada" not in text and "bob" in text
@@ -119,7 +119,7 @@ def test_nothing_handed_in_is_a_0_that_is_said_and_collected_work_is_not(course,
     course.hand_in("bob", {"rope.py": "x = 1\n"})
     said = run(course.folder)
     assert "handed in nothing and has 0: ada" in said.stdout
-    assert "bob is left out: collected, but not autograded yet" in said.stdout
+    assert "left out, collected, but not autograded yet: bob" in said.stdout
     assert [(row["student_id"], row["score"]) for row in read(course.folder / "exports" / "grades.csv")] == [
         ("ada", "0.00")
     ]
