@@ -7,9 +7,13 @@ from grading.class_report import command as report
 from grading.collect import command as collect
 from grading.exports import command as export
 from grading.grader import doctor, run
+from grading.release import command as release
 from nanolm.command_line import run_command
 
-COMMANDS = {"run": run, "course": course, "collect": collect, "export": export, "report": report, "doctor": doctor}
+COMMANDS = {
+    "release": release, "run": run, "course": course, "collect": collect, "export": export, "report": report,
+    "doctor": doctor,
+}  # fmt: skip
 
 
 def main(argv=None):

@@ -50,6 +50,8 @@ class Gap:
     exercise: Exercise
     indent: str
     task: str | None
+    lines: list[str]  # what was cut out
+    line: int  # the first of them in the source
 
 
 def split(text, path):
@@ -66,7 +68,7 @@ def split(text, path):
             pieces.append(exercise)
         elif match := START.fullmatch(lines[at]):
             end = _end_of(lines, at, match["indent"], path)
-            pieces.append(_gap(exercise, match, f"{path}, line {at + 1}"))
+            pieces.append(_gap(exercise, match, lines[at + 1 : end], at + 2, f"{path}, line {at + 1}"))
             exercise.solution += lines[at + 1 : end]
             at = end + 1
         elif ALMOST.match(lines[at]):
@@ -98,14 +100,14 @@ def _end_of(lines, start, indent, path):
     )
 
 
-def _gap(exercise, match, where):
+def _gap(exercise, match, lines, line, where):
     if exercise is None:
         raise MarkError(f"{where}: a '# solution' needs a '# exercise: NAME' above it.")
     if match["indent"] and not match["task"]:
         raise MarkError(f"{where}: name the task for the student in a few words: '# solution: TASK'.")
     if match["task"] and not match["indent"]:
         raise MarkError(f"{where}: a '# solution' at column 0 vanishes whole, so it names no task: write '# solution'.")
-    return Gap(exercise, match["indent"], match["task"])
+    return Gap(exercise, match["indent"], match["task"], lines, line)
 
 
 def _check_header(exercise, below, where):

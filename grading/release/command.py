@@ -1,0 +1,44 @@
+"""`python -m grading release --out FOLDER`: what students get, checked for leaks, and tried where asked."""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from grading.release.errors import LeakError, ReleaseError
+
+HELP = "make the students' bundle (folder and zip) and the course's nbgrader release, after a check for leaks"
+
+
+def add_arguments(parser):
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the release goes")
+    parser.add_argument("--try", dest="try_it", action="store_true", help="and install and check it anew")
+
+
+def run(args):
+    """Make the release, say where it is; 1 where there is none or the trial fails."""
+    # nbgrader and torch come in here and not above: --help should not wait for them
+    from grading.marked import MarkError
+    from grading.release.release import make_release
+    from grading.release.trial import try_out
+
+    start = time.monotonic()
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+        made = make_release(args.out)
+        print(f"{made.folder}: {made.files} files, no leak, {time.monotonic() - start:.0f} s")
+        print(f"{made.zip}: {made.zip.stat().st_size / 1e6:.1f} MB")
+        print(f"{made.course}: the same for nbgrader; next, in this folder: nbgrader release_assignment week06")
+        if args.try_it:
+            print("Trying it in a new environment, as its README says:", flush=True)
+            with tempfile.TemporaryDirectory() as room:
+                before, after = try_out(made.zip, Path(room))
+            print(f"  as unpacked: {before.states}; solved: {after.states}")
+            print(f"The bundle works, {time.monotonic() - start:.0f} s")
+    except LeakError as error:
+        print(*error.leaks, f"No release: {error}", sep="\n", file=sys.stderr)
+        return 1
+    except (ReleaseError, MarkError, OSError) as error:
+        print(f"No release: {error}", file=sys.stderr)
+        return 1
+    return 0
