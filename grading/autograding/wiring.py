@@ -25,7 +25,7 @@ def configure(c, course):
     ]  # fmt: skip
     c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
     c.GenerateFeedback.exporter_class = FeedbackPage
-    c.GenerateFeedback.preprocessors = [FeedbackGrades]
+    c.GenerateFeedback.preprocessors = [AssignLatePenalties, FeedbackGrades]  # marks by hand may have come since
     # nbgrader sets its own template for every HTMLExporter: what is set for FeedbackPage itself comes first
     c.FeedbackPage.template_name = "feedback_page"
     c.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("nbgrader")
 
 from courses import copy_of
+from nbformat.v4 import new_notebook
 from nbgrader.preprocessors import AssignLatePenalties
 from traitlets import TraitError
 from traitlets.config import Config
@@ -135,6 +136,25 @@ def test_after_marks_by_hand_the_penalties_are_renewed_for_all(late_course):
         assert renew(gradebook, CONFIG, "week06") == 1
         assert renew(gradebook, CONFIG, "week06") == 0
     assert marks(late_course, "ada") == (4.0, pytest.approx(0.8))
+
+
+def test_the_courses_feedback_shows_the_penalty_of_the_score_of_now(late_course, tmp_path, monkeypatch):
+    from nbgrader.apps import api, autogradeapp
+
+    from grading.autograding.wiring import configure
+
+    for module in (api, autogradeapp):
+        monkeypatch.setattr(module, "Autograde", module.Autograde)  # the wiring replaces it
+    config = Config()
+    configure(config, tmp_path)
+    config.merge(CONFIG)
+    marks(late_course, "ada", 2.0)
+    resources = {"nbgrader": {"notebook": "week06", "assignment": "week06", "student": "ada", "db_url": late_course}}
+    notebook = new_notebook()
+    for step in config.GenerateFeedback.preprocessors:
+        notebook, resources = step(config=config).preprocess(notebook, resources)
+    assert resources["nbgrader"]["late_penalty"] == pytest.approx(0.4)
+    assert resources["nbgrader"]["score"] == pytest.approx(1.6)
 
 
 def test_an_extension_moves_the_deadline(late_course):
