@@ -36,7 +36,7 @@ def run(args):
 
 def collect(source, course, times=None):
     """Collect a source into a course, print the table and write it beside; the exit code."""
-    from grading.collect.desk import Desk, SourceError, read_times
+    from grading.collect.desk import Desk, SourceError, read_times, without_time
     from grading.collect.problems import as_csv, table
     from grading.collect.roster import roster_of
     from grading.collect.store import KEPT, UNCHANGED, UPDATED, Store
@@ -54,7 +54,7 @@ def collect(source, course, times=None):
             done[attempt.student] = state = store.put(attempt)
             _notes(desk, attempt, state)
         desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk))
-        problems = sorted({*desk.problems, *_without_time(done, course)})
+        problems = sorted({*desk.problems, *without_time(one for one in done if not _has_time(one, course))})
         write(course.folder / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
     if problems:
         print(*table(problems), sep="\n", end="\n\n")
@@ -80,24 +80,14 @@ def _notes(desk, attempt, state):
         desk.problems.append(Problem(attempt.student, "other files than were collected before", again))
 
 
-def _without_time(students, course):
-    """One row for all whose time isn't known: nbgrader takes them to be on time."""
-    from grading.collect.problems import Problem
-    from grading.times import EXAMPLE, TIMESTAMP, TimeError, time_in
+def _has_time(student, course):
+    """Whether what lies in submitted/ has a time that can be read."""
+    from grading.times import TimeError, time_in
 
-    missing = []
-    for student in sorted(students):
-        try:
-            known = time_in(course.submitted(student, ASSIGNMENT))
-        except TimeError:
-            known = None
-        if known is None:
-            missing.append(student)
-    if missing:
-        who = missing[0] if len(missing) == 1 else f"{len(missing)} students"
-        what = f"no time of hand-in, counted as on time: {', '.join(missing)}"
-        do = f"give it by --times, or write it into submitted/STUDENT/{ASSIGNMENT}/{TIMESTAMP} as {EXAMPLE}"
-        yield Problem(who, what, do)
+    try:
+        return time_in(course.submitted(student, ASSIGNMENT)) is not None
+    except TimeError:
+        return False
 
 
 def _named(desk):

@@ -6,6 +6,8 @@ In nbgrader_config.py:
     c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
     c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
 
+    c.WeekExtractor.times = "times.csv"  # where the platform's names tell no times
+
 zip_collect reads downloaded/week06/archive/, where what the platform gave is put.
 """
 
@@ -17,7 +19,7 @@ from traitlets import List, Unicode
 
 from grading.collect import ASSIGNMENT
 from grading.collect.attempt import Attempt
-from grading.collect.desk import Desk, SourceError
+from grading.collect.desk import Desk, SourceError, read_times, without_time
 from grading.collect.names import label_of
 from grading.collect.parcels import items_of
 from grading.collect.problems import as_csv
@@ -26,7 +28,7 @@ from grading.collect.store import write_files
 from grading.databases import DatabaseError
 from grading.grader.inside.wire import clean
 from grading.grader.results import write
-from grading.times import course_zone
+from grading.times import TimeError, course_zone
 
 LOST = f"%d with something not collected, all others are collected: see intake-{ASSIGNMENT}.csv"
 
@@ -44,21 +46,25 @@ def report(problems, folder, log):
 class WeekExtractor(ExtractorPlugin):
     """Takes in what the platform gave; writes extracted/STUDENT/, the files under their fixed names."""
 
+    times = Unicode("", help="A CSV file in the course, columns student and time of hand-in.").tag(config=True)
+
     def extract(self, archive_path, extracted_path):
         """nbgrader's call: from downloaded/week06/archive/ to downloaded/week06/extracted/."""
         try:
-            roster = roster_of(self.parent.coursedir)
-            desk = Desk(roster, course_zone(self.config))
-            found = set()
+            roster, zone = roster_of(self.parent.coursedir), course_zone(self.config)
+            times = Path(self.parent.coursedir.root, self.times)
+            desk = Desk(roster, zone, *(read_times(times, roster, zone) if self.times else ()))
+            found, timeless = set(), []
             for attempt in desk.attempts(Path(archive_path)):
                 folder = Path(extracted_path, attempt.student)
                 folder.mkdir(parents=True)
                 write_files(folder, attempt.files, attempt.time)
                 found.add(attempt.student)
+                timeless += [attempt.student] if attempt.time is None else []
             named = {problem.who for problem in desk.problems}
             desk.nothing_from({student.id for student in roster.students} - found - named)
-            self._end_with(report(desk.problems, self.parent.coursedir.root, self.log))
-        except (SourceError, DatabaseError) as error:
+            self._end_with(report([*desk.problems, *without_time(timeless)], self.parent.coursedir.root, self.log))
+        except (SourceError, DatabaseError, TimeError) as error:
             self.parent.fail(f"Nothing is collected: {error}")
 
     def _end_with(self, lost):

@@ -74,5 +74,7 @@ def test_where_nothing_is_wrong_both_end_well(a_course):
     assert code == 0, said
     shutil.rmtree(a_course / "downloaded", ignore_errors=True)
     write_tree(a_course / "downloaded/week06/archive", {"ada.zip": zipped(WORK), "grace.zip": zipped(WORK)})
-    code, said = nbgrader(a_course, "zip_collect", "week06", "--force")
-    assert code == 0, said
+    (a_course / "times.csv").write_text("student,time\nada,2026-01-10T10:00:00+09:00\n", encoding="utf-8")
+    code, said = nbgrader(a_course, "zip_collect", "week06", "--force", "--WeekExtractor.times=times.csv")
+    assert code == 0 and "grace: no time of hand-in" in said, said
+    assert (a_course / "submitted/ada/week06/timestamp.txt").read_bytes() == b"2026-01-10T01:00:00+00:00\n"
