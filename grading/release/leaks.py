@@ -19,6 +19,7 @@ from functools import cached_property
 
 from grading.marked import Gap, split
 from grading.release import contents, fragments
+from grading.release.snippets import code_in
 from grading.stubs import REFERENCE, ROOT, generate
 from nanolm.impl import CONTRACT
 
@@ -138,9 +139,9 @@ def _pieces_of_text(text):
         for node in ast.walk(tree):  # a string with a new line spelt \n
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
                 if node.value not in text:
-                    for stretch in fragments.code_in(node.value):
+                    for stretch in code_in(node.value):
                         yield from _pieces([fragments.Step(step.tree, node.lineno) for step in stretch])
-    for stretch in fragments.code_in(text):
+    for stretch in code_in(text):
         yield from _pieces(stretch)
 
 
