@@ -62,6 +62,7 @@ class WeekAutograde(Autograde):
                 del self._staged[student]
             self._check_points(released, results)
             self._graded = {student: self._gather(staged, results[student]) for student, staged in self._staged.items()}
+            self._copy_nothing_from_source()
             with self._submitted_in(room):
                 if self._staged:
                     super().start()
@@ -136,6 +137,12 @@ class WeekAutograde(Autograde):
 
     def _source_cells(self):
         return self._notebook(self.coursedir.source_directory).cells
+
+    def _copy_nothing_from_source(self):
+        """nbgrader copies what lies beside the source's notebook to each student, for code that would run there."""
+        assignment = self.coursedir.assignment_id
+        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", assignment))
+        self.exclude_overwriting = {assignment: [str(path.relative_to(source)) for path in source.rglob("*")]}
 
     @contextmanager
     def _submitted_in(self, room):

@@ -44,7 +44,7 @@ def summary(result, notes, bonus):
         "The written answers are added when they have been read.</p>"
     ]
     files = [sentence for sentence in result["files"].values() if sentence != "taken in"]
-    sentences = [*result["notes"], *files, *notes]
+    sentences = dict.fromkeys((*result["notes"], *files, *notes))  # each once
     if sentences:
         items = "".join(f"<li>{escape(clean(sentence))}</li>" for sentence in sentences)
         lines.append(f"<p>About what you handed in:</p><ul>{items}</ul>")

@@ -48,7 +48,7 @@ def read_submission(folder, name):
         return cells, [*notes, *(f"{shown} {sentence}" for sentence in found)]
     if not notes:
         notes.append(f"{name}.ipynb was not handed in.")
-    return [], [*notes, "Your written answers could not be read. Your code was graded all the same."]
+    return [], [*notes, "Your written answers could not be read; the code is graded without them."]
 
 
 def _candidates(folder, name):

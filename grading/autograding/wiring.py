@@ -1,5 +1,9 @@
 """What the course's nbgrader_config.py sets, so that nbgrader's own commands and buttons grade the week."""
 
+import warnings
+
+from sqlalchemy.exc import SAWarning
+
 from grading import databases, times
 from grading.autograding.converter import WeekAutograde
 from grading.autograding.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
@@ -14,6 +18,8 @@ def configure(c, course):
     """Set all that nbgrader needs to know in its configuration `c`, for the course in the folder `course`."""
     from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
 
+    # three for each new submission: what nbgrader means is done all the same
+    warnings.filterwarnings("ignore", message="Object of type <Submitted", category=SAWarning)
     databases.install()
     times.install()
     _replace_autograde()
