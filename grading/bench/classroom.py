@@ -35,7 +35,7 @@ def watch(runs):
 
 
 def notebooks(runs):
-    """Each notebook from the start of its kernel to its last cell."""
+    """Each notebook from the start of its kernel to its last cell; they take minutes, so a third of the pairs."""
     import nbformat
 
     from grading.book import execute
@@ -49,7 +49,8 @@ def notebooks(runs):
         def run(path=path):
             execute(nbformat.read(path, as_version=4), NOTEBOOKS, "reference")
 
-        yield in_turn(f"notebook {path.stem}", runs, ("all its cells", run), ("a kernel that imports torch", bare))
+        sides = ("all its cells", run), ("a kernel that imports torch", bare)
+        yield in_turn(f"notebook {path.stem}", max(1, runs // 3), *sides, warm_up=False)
 
 
 def _wave(width):

@@ -32,11 +32,12 @@ class Ratio:
 HEAD = ("name", "A", "B", "A seconds", "B seconds", "A / B", "pairs from", "pairs")
 
 
-def in_turn(name, runs, a, b):
-    """The Ratio of two (label, work) pairs, after one warm-up of each."""
+def in_turn(name, runs, a, b, warm_up=True):
+    """The Ratio of two (label, work) pairs, after a warm-up of each."""
     (a_label, a_work), (b_label, b_work) = a, b
-    a_work()
-    b_work()
+    if warm_up:
+        a_work()
+        b_work()
     pairs = [(_seconds(a_work), _seconds(b_work)) for _ in range(runs)]
     return Ratio(name, a_label, b_label, *zip(*pairs, strict=True))
 

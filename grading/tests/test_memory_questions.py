@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from grading.grader.remote import RemotePart
 from grading.marks import Marks, core_and_bonus
 from grading.patches import REFERENCE, ROOT, SLOW, load_mistakes, load_variants, materialise
+from nanolm.counting import COUNTS
 
 PROGRAMS = load_variants(SLOW)
 RUN = """
@@ -70,3 +73,19 @@ def test_by_configuration_a_question_gives_bonus_points(tmp_path):
     materialise(REFERENCE, [PROGRAMS["slow-loop-over-heads"]], tmp_path)
     found = run({"slow": tmp_path}, "tests/test_memory.py", "--advice-points=2")["slow"]
     assert core_and_bonus(found) == (Marks(0, 0), Marks(2 * (len(PROGRAMS) - 1), 2 * len(PROGRAMS)))
+
+
+def counted_by_a_worker_that_says(answer):
+    def refuse(sentence):
+        raise ValueError(sentence)
+
+    subject = SimpleNamespace(ask=lambda *request, **more: answer, office=SimpleNamespace(refuse=refuse))
+    return RemotePart(subject, 1).counted()
+
+
+def test_a_worker_can_answer_counts_and_nothing_else():
+    right = dict.fromkeys(COUNTS, 3)
+    assert counted_by_a_worker_that_says(right) == right
+    for wrong in (None, {}, [3] * 6, right | {"more": 3}, right | {"bytes": True}, right | {"bytes": "3"}):
+        with pytest.raises(ValueError, match="not a count"):
+            counted_by_a_worker_that_says(wrong)
