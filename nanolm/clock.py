@@ -57,7 +57,7 @@ class Clock:
     def _repeats(self, work):
         for _ in range(WARM_UP):
             work()
-        return max(1, math.ceil(self.shortest / self._seconds(work, 1)))
+        return max(1, math.ceil(self.shortest / max(self._seconds(work, 1), 1e-6)))
 
     def _seconds(self, work, repeats):
         if self.device.type != "cuda":
