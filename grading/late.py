@@ -56,8 +56,6 @@ class LatePolicy(LateSubmissionPlugin):
 def days_late(due, handed_in, grace, zone):
     """How many days of the zone's clock have begun between the end of the grace and the hand-in; 0 within it."""
     end = (due + grace).astimezone(zone)
-    if handed_in <= end.astimezone(UTC):
-        return 0
     days = max(0, (handed_in - end).days - 1)  # a day of the clock may have 25 hours
     # Adding days to a local time keeps the clock's time; the comparison is made in UTC.
     while (end + timedelta(days=days)).astimezone(UTC) < handed_in:

@@ -358,8 +358,13 @@ def test_a_bad_time_stamp_is_a_row_and_the_work_is_collected(collect):
 
 def test_a_students_own_time_stamp_in_an_upload_counts_nothing(collect):
     files = {**WORK, "timestamp.txt": b"2020-01-01T00:00:00Z"}
-    _, submitted, _, _ = collect({"Ada Lovelace_553_assignsubmission_file_/week06.zip": zipped(files)})
-    assert "timestamp.txt" not in submitted["ada"]
+    upload = {
+        "Ada Lovelace_553_assignsubmission_file_/week06.zip": zipped(files),
+        **below("Grace Hopper_554_assignsubmission_file_", files),
+    }
+    _, submitted, rows, _ = collect(upload)
+    assert "timestamp.txt" not in {*submitted["ada"], *submitted["grace"]}
+    assert "no time of hand-in, counted as on time: ada, grace" in said(rows, "2 students")
 
 
 def test_names_in_the_table_are_no_formulas_and_no_terminal_codes(collect):
