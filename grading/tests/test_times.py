@@ -115,7 +115,7 @@ def test_nbgrader_reads_time_stamps_by_our_rules_and_logs_the_sentence(tmp_path,
     directory = coursedir.CourseDirectory(root=str(tmp_path))
     directory.log = logging.getLogger("course")
     assert directory.get_existing_timestamp(str(tmp_path)) == expected
-    assert ("counts as handed in on time" in caplog.text) == (expected is None)
+    assert ("without one, it is on time" in caplog.text) == (expected is None)
 
 
 def test_the_courses_zone_is_nbgraders_own_setting_and_a_wrong_one_a_sentence():
