@@ -110,7 +110,8 @@ def existing_timestamp(coursedir, dest_path):
         moment = time_in(dest_path)
     except TimeError as error:
         where = "/".join((*Path(dest_path).parts[-2:], TIMESTAMP))  # student and assignment; the rest may be a copy's
-        coursedir.log.error("%s: %s Until then an earlier time in the gradebook counts; without one, it is on time.", where, error)
+        until = "Until then an earlier time in the gradebook counts; without one, it is on time."
+        coursedir.log.error("%s: %s %s", where, error, until)
         return None
     return moment and moment.replace(tzinfo=None)
 
