@@ -1,12 +1,11 @@
 """What is known of the class, from the gradebook, the grader's results and the intake table."""
 
-import csv
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import mean, median
 
 import parts
-from grading.exports.standing import graded_by_us, standing_of_all
+from grading.exports.standing import graded_by_us, intake_table, standing_of_all, ungraded_work
 from grading.grader.results import RESULTS, file_name
 from grading.grader.states import FAILED, GRADER_ERROR, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
 from grading.late import renew
@@ -44,8 +43,9 @@ def gather(course, gradebook, assignment):
     folder = course.folder / "results" / assignment
     if assignment in (entry.name for entry in gradebook.assignments):
         renew(gradebook, course.config, assignment)  # marks by hand may have come since autograding
-    held = standing_of_all(gradebook, assignment, lambda student: course.submitted(student, assignment).is_dir())
-    found = Class(held, {}, intake=_intake(course.folder / f"intake-{assignment}.csv"))
+    came_in = ungraded_work(course.folder, lambda student: course.submitted(student, assignment), assignment)
+    held = standing_of_all(gradebook, assignment, came_in)
+    found = Class(held, {}, intake=intake_table(course.folder, assignment))
     for row in held.rows:
         result = graded_by_us(folder, row.student)
         if result is None:
@@ -56,14 +56,6 @@ def gather(course, gradebook, assignment):
             found.results[row.student] = result
             found.finished[row.student] = (folder / RESULTS / f"{file_name(row.student)}.json").stat().st_mtime
     return found
-
-
-def _intake(path):
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            return list(csv.DictReader(stream))
-    except FileNotFoundError:
-        return None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from nbgrader.plugins import ExportPlugin
 from traitlets import Unicode
 
 from grading.exports.gradescope import results_json
-from grading.exports.standing import ExportError, graded_by_us, standing
+from grading.exports.standing import ExportError, graded_by_us, standing, ungraded_work
 from grading.grader.results import file_name, write
 from grading.late import renew
 
@@ -60,15 +60,19 @@ class OurExporter(ExportPlugin):
         if names[0] in (entry.name for entry in gradebook.assignments):
             renew(gradebook, self.parent.config, names[0])
         students = [str(name) for name in self.student]
-        return standing(gradebook, names[0], self.results_of(names[0]), self._collected(names[0]), students)
+        return standing(gradebook, names[0], self.results_of(names[0]), self._came_in(names[0]), students)
 
     def results_of(self, assignment):
         """The folder of the two-zone grader's results of an assignment."""
         return Path(self.results or Path(self.parent.coursedir.root) / "results") / assignment
 
-    def _collected(self, assignment):
+    def _came_in(self, assignment):
         course = self.parent.coursedir
-        return lambda student: Path(course.format_path(course.submitted_directory, student, assignment)).is_dir()
+
+        def place(student):
+            return Path(course.format_path(course.submitted_directory, student, assignment))
+
+        return ungraded_work(Path(course.root), place, assignment)
 
     def put(self, to, held):
         """Write what a Standing holds."""

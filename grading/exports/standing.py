@@ -4,6 +4,7 @@ A mark is the gradebook's score less the penalty for lateness, never below 0. Wh
 failed on a submission nothing is exported; while a cell waits for a person its student is left out by name.
 """
 
+import csv
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -63,13 +64,13 @@ class Standing:
             yield f"handed in nothing and has 0: {', '.join(absent)}"
 
 
-def standing(gradebook, assignment, results, collected, students=()):
+def standing(gradebook, assignment, results, came_in, students=()):
     """The Standing of an assignment; ExportError where one of the students has no grade by the grader's fault.
 
-    `results` is the folder of the two-zone grader's results, `collected(student)` tells whether something was
-    handed in, `students` limits the rows to these ids.
+    `results` is the folder of the two-zone grader's results, `students` limits the rows to these ids; see
+    `standing_of_all` for the rest.
     """
-    held = standing_of_all(gradebook, assignment, collected)
+    held = standing_of_all(gradebook, assignment, came_in)
     unknown = sorted(set(students) - {row.student for row in held.rows})
     if unknown:
         raise ExportError(f"the gradebook has no student {unknown[0]}: add them, or correct the name.")
@@ -83,8 +84,11 @@ def standing(gradebook, assignment, results, collected, students=()):
     return replace(held, rows=rows)
 
 
-def standing_of_all(gradebook, assignment, collected):
-    """The Standing of an assignment with a row for each student of the gradebook."""
+def standing_of_all(gradebook, assignment, came_in):
+    """The Standing of an assignment with a row for each student of the gradebook.
+
+    `came_in(student)` says what is there of a student whom the gradebook has no submission of; "" for nothing.
+    """
     try:
         entry = gradebook.find_assignment(assignment)
     except MissingEntry:
@@ -92,8 +96,33 @@ def standing_of_all(gradebook, assignment, collected):
             f"the gradebook has no assignment {assignment}: run `nbgrader generate_assignment {assignment}` first."
         ) from None
     students = sorted(gradebook.students, key=lambda student: student.id)
-    rows = tuple(_row(gradebook, assignment, student, collected) for student in students)
+    rows = tuple(_row(gradebook, assignment, student, came_in) for student in students)
     return Standing(assignment, round(entry.max_score, 2), entry.duedate, rows)
+
+
+def ungraded_work(folder, place, assignment):
+    """What came in, for `standing_of_all`: by the folder of collected work and by the intake table.
+
+    `folder` is the course's, `place(student)` where work of this assignment is collected.
+    """
+    table = intake_table(folder, assignment) or []
+    lost = {row["who"] for row in table if row["collected"] == "no"}
+
+    def came_in(student):
+        if place(student).is_dir():
+            return "collected, but not autograded yet"
+        return "what came in could not be collected" if student in lost else ""
+
+    return came_in
+
+
+def intake_table(folder, assignment):
+    """The rows of the table that `collect` wrote into the course's folder; None where there is none."""
+    try:
+        with (folder / f"intake-{assignment}.csv").open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
+    except FileNotFoundError:
+        return None
 
 
 def graded_by_us(results, student):
@@ -107,15 +136,14 @@ def graded_by_us(results, student):
         raise ExportError(f"{path} is not whole: delete it and autograde {student} again.") from None
 
 
-def _row(gradebook, assignment, student, collected):
+def _row(gradebook, assignment, student, came_in):
     names = (student.first_name, student.last_name, student.email, student.lms_user_id)
     who = (student.id, *(name or "" for name in names))
     try:
         submission = gradebook.find_submission(assignment, student.id)
     except MissingEntry:
-        if collected(student.id):
-            return Row(*who, why="collected, but not autograded yet")
-        return Row(*who, mark=0.0, submitted=False)
+        why = came_in(student.id)
+        return Row(*who, mark=None if why else 0.0, why=why, submitted=False)
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
     grades.sort(key=lambda grade: (grade.notebook.name, grade.name))
     waiting = [grade.name for grade in grades if grade.needs_manual_grade]

@@ -116,10 +116,14 @@ def test_an_answer_that_nobody_graded_is_named_and_never_a_zero(course, run):
 def test_nothing_handed_in_is_a_0_that_is_said_and_collected_work_is_not(course, run):
     course.add("ada")
     course.add("bob")
+    course.add("eve")
     course.hand_in("bob", {"rope.py": "x = 1\n"})
+    table = "who,what,what to do,collected\neve,week06.zip is cut off,ask again,no\nada,no time,ask,yes\n"
+    (course.folder / "intake-week06.csv").write_text(table, encoding="utf-8")
     said = run(course.folder)
     assert "handed in nothing and has 0: ada" in said.stdout
     assert "left out, collected, but not autograded yet: bob" in said.stdout
+    assert "left out, what came in could not be collected: eve" in said.stdout
     assert [(row["student_id"], row["score"]) for row in read(course.folder / "exports" / "grades.csv")] == [
         ("ada", "0.00")
     ]
