@@ -7,12 +7,25 @@ from statistics import mean, median
 import parts
 from grading.exports.standing import graded_by_us, intake_table, standing_of_all, ungraded_work
 from grading.grader.results import RESULTS, file_name
-from grading.grader.states import FAILED, GRADER_ERROR, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
+from grading.grader.states import (
+    ADVICE,
+    CRASHED,
+    FAILED,
+    GRADER_ERROR,
+    NOT_STARTED,
+    NOT_SUBMITTED,
+    OUT_OF_MEMORY,
+    PASSED,
+    REFUSED,
+    TIMED_OUT,
+    WAITING,
+)
 from grading.late import renew
 from grading.patches import load_metadata
 
 PAUSE = 600  # seconds without a result that part one run of the grader from the next
-OPEN = (NOT_STARTED, NOT_SUBMITTED, WAITING)  # states that say nothing against the code
+OPEN = (NOT_STARTED, NOT_SUBMITTED, WAITING, ADVICE)  # states that say nothing against the code
+ENDED = (TIMED_OUT, OUT_OF_MEMORY, CRASHED, REFUSED)  # the worker did
 
 
 @dataclass
@@ -135,10 +148,10 @@ def extremes(results):
 
 
 def states(results):
-    """How many submissions met each way of ending but passed, failed and the open ones: (state, students)."""
+    """(state, students) of each way in which student code ended its worker."""
     who = {}
     for student, result in results.items():
-        for state in {test["state"] for test in result["tests"]} - {PASSED, FAILED, *OPEN}:
+        for state in {test["state"] for test in result["tests"]}.intersection(ENDED):
             who.setdefault(state, []).append(student)
     return sorted((state, tuple(sorted(of))) for state, of in who.items())
 

@@ -85,10 +85,12 @@ def test_a_student_counts_once_for_a_mistake_that_two_tests_name():
 
 def test_red_tests_without_a_name_and_dead_workers_are_told(course, run):
     course.add("ada", 9, 4, first="Ada", graded=wrong("ada", ROPE))
-    course.add("bob", 9, 4, first="Bob", graded=result("bob", {CACHE: "crashed"}))
+    course.add("bob", 9, 4, first="Bob", graded=result("bob", {CACHE: "crashed", ROPE: "advice"}))
     said = run(course)
-    assert "test_rope_preserves_norm 1 Ada" in section(said.text, "Failed, and none of the known mistakes", "Code that")
-    assert "crashed Bob" in section(said.text, "it was", "Tests that tell nobody apart")
+    unnamed = section(said.text, "none of the known mistakes", "Code that ended its worker")
+    assert "test_rope_preserves_norm 1 Ada" in unnamed
+    ended = section(said.text, "Code that ended its worker", "Tests that tell nobody apart")
+    assert "crashed Bob" in ended and "advice" not in ended
 
 
 def test_tests_that_nobody_or_everybody_passed_are_those_of_who_tried():
