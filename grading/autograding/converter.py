@@ -33,7 +33,8 @@ class Graded:
     notes: tuple
     rubrics: dict  # answer's grade id -> text
     bonus_before: dict  # depth part -> the extra credit that the last grading gave
-    stamp: str
+    stamp: str  # of all that this grading is made from
+    unchanged: bool  # since the last grading
 
 
 class WeekAutograde(Autograde):
@@ -80,8 +81,7 @@ class WeekAutograde(Autograde):
     def init_destination(self, assignment_id, student_id):
         """Skip what is graded already, whole and from the same files; do again what is not."""
         destination = Path(self._format_dest(assignment_id, student_id))
-        stamp = _stamp_of(destination / f"{assignment_id}.ipynb").get("stamp")
-        if stamp == self._graded[student_id].stamp and not self.force:
+        if self._graded[student_id].unchanged and not self.force:
             self.log.info("Skipping existing assignment: %s", destination)
             return False
         if destination.exists():
@@ -104,7 +104,7 @@ class WeekAutograde(Autograde):
 
     def _gather(self, staged, result):
         autograded = Path(self._format_dest(staged.folder.name, staged.student)) / f"{staged.folder.name}.ipynb"
-        before = _stamp_of(autograded).get("bonus", {})
+        before = _stamp_of(autograded)
         rubrics = {nbgrader_of(cell)["grade_id"]: cell.source for cell in self._source_cells() if is_answer(cell)}
         made_from = [result, staged.notes, rubrics, *(
             path.read_text(encoding="utf-8", errors="replace")
@@ -112,7 +112,8 @@ class WeekAutograde(Autograde):
             if path.is_file()
         )]  # fmt: skip
         stamp = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-        return Graded(result, staged.notes, rubrics, before, stamp)
+        bonus_before, unchanged = before.get("bonus", {}), before.get("stamp") == stamp
+        return Graded(result, staged.notes, rubrics, bonus_before, stamp, unchanged)
 
     def _check_points(self, released, results):
         """The released notebook must offer what the tests give, or grades would be wrong in silence."""

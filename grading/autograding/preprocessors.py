@@ -5,7 +5,7 @@ What they need comes in resources["week"], a Graded, from the converter.
 
 import nbformat.v4
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 import parts
 from grading.autograding.cells import is_answer, is_check, nbgrader_of
@@ -35,6 +35,21 @@ class GradeFromShelf(NbGraderPreprocessor):
         nb.cells = cells
         nb.metadata[STAMP] = {"stamp": graded.stamp, "bonus": bonus(tests)}
         return nb, resources
+
+
+class SaveGrades(SaveAutoGrades):
+    """nbgrader's own, but a mark by hand on work that has not changed since needs no second look."""
+
+    def _add_score(self, cell, resources):
+        names = resources["nbgrader"]
+        grade = self.gradebook.find_grade(
+            nbgrader_of(cell)["grade_id"], names["notebook"], names["assignment"], names["student"]
+        )
+        settled = grade.manual_score is not None and not grade.needs_manual_grade
+        super()._add_score(cell, resources)
+        if settled and resources["week"].unchanged:
+            grade.needs_manual_grade = False
+            self.gradebook.db.commit()
 
 
 class SaveBonus(NbGraderPreprocessor):

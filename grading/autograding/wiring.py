@@ -7,7 +7,7 @@ from sqlalchemy.exc import SAWarning
 from grading import databases, times
 from grading.autograding.converter import WeekAutograde
 from grading.autograding.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
-from grading.autograding.preprocessors import GradeFromShelf, SaveBonus
+from grading.autograding.preprocessors import GradeFromShelf, SaveBonus, SaveGrades
 from grading.collect import ASSIGNMENT
 from nanolm.impl import CONTRACT
 
@@ -16,7 +16,7 @@ EXCHANGE = "exchange"
 
 def configure(c, course):
     """Set all that nbgrader needs to know in its configuration `c`, for the course in the folder `course`."""
-    from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
+    from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput
 
     # three for each new submission: what nbgrader means is done all the same
     warnings.filterwarnings("ignore", message="Object of type <Submitted", category=SAWarning)
@@ -27,7 +27,7 @@ def configure(c, course):
     c.CourseDirectory.course_id = "nanolm"
     c.Exchange.root = str(_exchange(course))
     c.Autograde.autograde_preprocessors = [
-        GradeFromShelf, LimitOutput, SaveAutoGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
+        GradeFromShelf, LimitOutput, SaveGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
     ]  # fmt: skip
     c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
     c.GenerateFeedback.exporter_class = FeedbackPage

@@ -182,14 +182,34 @@ def test_changed_code_is_graded_again_and_nobody_else(course):
     assert {**course.scores(), "dan": None} == {**before, "dan": None}
 
 
+def grades_of(book, student):
+    return {grade.name: grade for grade in book.find_submission("week06", student).notebooks[0].grades}
+
+
 def test_force_keeps_what_a_person_gave(course, from_the_shelf):
     with course.gradebook() as book:
-        grades = {grade.name: grade for grade in book.find_submission("week06", "ada").notebooks[0].grades}
+        grades = grades_of(book, "ada")
         grades["ffn-width"].manual_score, grades["rope"].manual_score, grades["cache"].extra_credit = 3.0, 1.0, 2.5
+        grades["ffn-width"].needs_manual_grade = False
         book.db.commit()
     _, well = course.autograde("ada", force=True)
     found = course.scores()["ada"]
     assert well and (found["ffn-width"], found["rope"], found["cache"]) == (3.0, 1.0, 2.5)
+    with course.gradebook() as book:
+        assert not grades_of(book, "ada")["ffn-width"].needs_manual_grade
+
+
+def test_a_mark_by_hand_waits_for_a_second_look_where_the_work_has_changed(course, from_the_shelf):
+    with course.gradebook() as book:
+        grades_of(book, "ada")["ffn-width"].manual_score = 3.0
+        grades_of(book, "ada")["ffn-width"].needs_manual_grade = False
+        book.db.commit()
+    notebook = course.folder / "submitted" / "ada" / "week06" / "week06.ipynb"
+    notebook.write_text(notebook.read_text(encoding="utf-8").replace("The bills are", "Bills are"), encoding="utf-8")
+    _, well = course.autograde("ada")
+    with course.gradebook() as book:
+        grade = grades_of(book, "ada")["ffn-width"]
+        assert well and grade.needs_manual_grade and grade.manual_score == 3.0
 
 
 def test_a_bonus_is_added_and_the_maximum_stays(course, from_the_shelf):
