@@ -23,6 +23,11 @@ class NothingGraded(Exception):
 
 def ask(submissions, results, secret_file, sandboxed, jobs, tests):
     """Grade what is missing or changed of {student: folder}; the results as {student: result}."""
+    if SECRET not in os.environ and not Path(secret_file).is_file():
+        raise NothingGraded(
+            f"the secret {secret_file} is missing: bring the file back, or set {SECRET}. "
+            "`python -m grading course` makes a new one, and with it another exam."
+        )
     asked = {
         "submissions": {student: str(folder) for student, folder in submissions.items()},
         "results": str(results),

@@ -244,7 +244,7 @@ def test_points_that_the_tests_do_not_give_stop_the_grading(course, from_the_she
 @pytest.mark.parametrize(
     "lines, words",
     [
-        ("c.WeekAutograde.secret_file = 'nowhere'", "names no file and no environment variable"),
+        ("c.WeekAutograde.secret_file = 'nowhere'", "nothing is graded: the secret nowhere is missing"),
         ("c.CourseDirectory.release_directory = 'nowhere'", "run  nbgrader generate_assignment week06  first"),
     ],
 )
