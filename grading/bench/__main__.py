@@ -5,6 +5,7 @@ Without a name all of them but cuda, which needs a GPU and has a table of its ow
 
 import argparse
 import datetime
+import os
 import sys
 
 from grading.bench import classroom, cuda, loop, models
@@ -40,7 +41,7 @@ def main(argv=None):
             print(" | ".join(ratio.cells()), file=sys.stderr, flush=True)
     command = " ".join(["python -m grading.bench", *args.names, f"--runs {args.runs}"])
     page = [
-        "# Measured ratios", "", f"{datetime.date.today()}, {machine()}.",
+        "# Measured ratios", "", f"{datetime.date.today()}, {machine()}; load at the end {os.getloadavg()[0]:.1f}.",
         f"`{command}`: A and B in turn, A B A B, medians,", "in wall seconds; the ratio is the median of the pairs.",
         "", *table(ratios),
     ]  # fmt: skip
