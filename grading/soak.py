@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from grading.grader import sandbox
+from grading.grader.results import versions
 from grading.grader.run import grade_folder
 from grading.patches import REFERENCE, ROOT
 
@@ -23,6 +24,7 @@ sys.path.insert(0, str(ROOT / "grading" / "tests"))
 from attacks.table import ARGUMENTS, ATTACKS  # noqa: E402
 
 SECRET = b"the secret of the soak"
+MADE_BY = versions()
 # Right, wrong and hostile, and none that waits for a time limit.
 MIXED = ("right", "nothing", "nan", "warns", "patched_torch", "equals_everything", "exits_at_import", "kills_itself")
 MIXED += ("segfault", "garbage", "answers_twice", "lying_safetensors", "writes_to_every_descriptor", "empty_file")
@@ -39,8 +41,8 @@ def make(folder, count):
 
 
 def start(submissions, out):
-    """One run of the grader as a process of its own."""
-    command = [sys.executable, "-m", "grading.soak", "--grade", str(submissions), str(out)]
+    """One run of the grader as a process of its own. All runs keep results under the versions of the first."""
+    command = [sys.executable, "-m", "grading.soak", "--grade", str(submissions), str(out), json.dumps(MADE_BY)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -73,10 +75,12 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m grading.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=1_000, help="submissions")
     parser.add_argument("--kills", type=int, default=20, help="times that the grader is killed")
-    parser.add_argument("--grade", nargs=2, type=Path, metavar=("SUBMISSIONS", "OUT"), help=argparse.SUPPRESS)
+    parser.add_argument("--grade", nargs=3, metavar=("SUBMISSIONS", "OUT", "VERSIONS"), help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.grade:
-        return grade_folder(*args.grade, SECRET, sandbox.bubblewrap() is not None, 2, ARGUMENTS)
+        submissions, out, made_by = Path(args.grade[0]), Path(args.grade[1]), json.loads(args.grade[2])
+        sandboxed = sandbox.bubblewrap() is not None
+        return grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=made_by)
     if not 0 <= args.kills < args.count:
         parser.error("there must be more submissions than kills")
     with tempfile.TemporaryDirectory() as room:

@@ -140,6 +140,14 @@ class UninitialisedIsNaN(TorchFunctionMode):
         return result
 
 
+def seed_student_code():
+    """Before each test: what student code draws itself (fresh weights, dropout) is the same in every run.
+
+    Only the CPU's generator: torch.manual_seed asks every device and imports torch._dynamo, half a second.
+    """
+    torch.default_generator.manual_seed(0)
+
+
 @contextmanager
 def _dynamo_kept_out(args):
     """Spare a call on the meta device 0.7 s: its kernels import torch._dynamo only to be left uncompiled.

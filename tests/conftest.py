@@ -18,7 +18,7 @@ import naming
 import parts
 from judge import PROBLEMS, Judge
 from nanolm import clock, impl
-from nanolm.subject import NotStarted, StudentError, Subject
+from nanolm.subject import NotStarted, StudentError, Subject, seed_student_code
 
 
 def pytest_addoption(parser):
@@ -31,12 +31,18 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     torch.set_num_threads(config.getoption("--threads"))
-    draw.BASE_SEED = config.getoption("--draw-seed")
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
         config.implementation = _load(config.args)
         config.new_subject = lambda: Subject(config.implementation)
+    config.begin = lambda seed: _begin(config, seed)
+    config.begin(config.getoption("--draw-seed"))
+
+
+def _begin(config, seed):
+    """Start a run of the tests, with nothing known yet. A grader begins one for each submission."""
+    draw.BASE_SEED = seed
     config.judge = Judge(config.new_subject)
-    config.naming = naming.Naming(known=draw.BASE_SEED == 0)  # other inputs have other fingerprints
+    config.naming = naming.Naming(known=seed == 0)  # other inputs have other fingerprints
     config.states = {}
     config.rows = []  # of tests/test_timing_cuda.py
 
@@ -48,7 +54,7 @@ def pytest_report_header(config):
 @pytest.fixture
 def student(request):
     """The implementation under test, to be asked (see nanolm/subject.py)."""
-    torch.manual_seed(0)  # what student code draws itself (fresh weights, dropout) is the same in every run
+    seed_student_code()
     return request.config.new_subject()
 
 

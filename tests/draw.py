@@ -21,6 +21,14 @@ class Draw:
     def uniform(self, *shape, low=0.0, high=1.0):
         return torch.rand(shape, generator=self._generator) * (high - low) + low
 
+    def whole(self, public, low, high):
+        """A whole number in low .. high; `public` in the public run, so that everybody reads the same message."""
+        return public if BASE_SEED == 0 else int(torch.randint(low, high + 1, (), generator=self._generator))
+
+    def real(self, public, low, high):
+        """A number in low .. high with three digits behind the point; `public` in the public run."""
+        return public if BASE_SEED == 0 else self.whole(0, round(low * 1000), round(high * 1000)) / 1000
+
     def gain(self, D):
         """A gain in -0.5 .. 1.5 with one channel switched off."""
         gain = self.uniform(D, low=-0.5, high=1.5)
@@ -41,6 +49,16 @@ class Draw:
 def tiny(**changes):
     """The tiny configuration: D = 36, N = 6, K = 2, G = 3, H = 8 (not D / N), F = 40."""
     return preset("tiny").but(**changes)
+
+
+def drawn_sizes(seed, **changes):
+    """The tiny configuration; another of about its size in a run that is not public."""
+    draw, cfg = Draw(seed), tiny()
+    K, G = draw.whole(cfg.K, 2, 5), draw.whole(cfg.G, 2, 5)
+    return cfg.but(
+        L=draw.whole(cfg.L, 2, 9), V=draw.whole(cfg.V, 50, 500), D=draw.whole(cfg.D, 20, 90), K=K, N=K * G,
+        H=2 * draw.whole(cfg.H // 2, 3, 20), ffn_dim=draw.whole(cfg.F, 30, 200),
+    ).but(**changes)  # fmt: skip
 
 
 def attention_shapes(cfg, prefix=""):

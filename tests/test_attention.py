@@ -61,20 +61,33 @@ def picture(mask):
     return " / ".join("".join("x" if seen else "." for seen in row) for row in mask.tolist())
 
 
+def right_picture(T, S, window=None):
+    """What the last T of S tokens see, as `picture` draws it."""
+    first = S - T
+    rows = [[j <= first + t and (window is None or first + t - j < window) for j in range(S)] for t in range(T)]
+    return picture(torch.tensor(rows))
+
+
 @pytest.mark.points(2)
 def test_attention_mask_hides_the_future(student):
-    mask = student.causal_mask(4, 4)
-    expect.tensor(mask, (4, 4), "causal_mask(4, 4)", torch.bool)
+    T = Draw(73).whole(4, 5, 9)
+    mask = student.causal_mask(T, T)
+    expect.tensor(mask, (T, T), f"causal_mask({T}, {T})", torch.bool)
     cause = "Is True = may attend, for the token itself and all before it?"
-    expect.same(picture(mask), "x... / xx.. / xxx. / xxxx", "the mask is wrong (x = may attend)", cause)
+    # T = 4: x... / xx.. / xxx. / xxxx
+    expect.same(picture(mask), right_picture(T, T), "the mask is wrong (x = may attend)", cause)
 
 
 @pytest.mark.points(1)
 def test_attention_mask_aligns_queries_with_the_last_keys(student):
-    mask = student.causal_mask(2, 5)
-    expect.tensor(mask, (2, 5), "causal_mask(2, 5)", torch.bool)
+    draw = Draw(74)
+    T = draw.whole(2, 2, 5)
+    S = T + draw.whole(3, 2, 7)
+    mask = student.causal_mask(T, S)
+    expect.tensor(mask, (T, S), f"causal_mask({T}, {S})", torch.bool)
     cause = "Are the T queries the last T of the S tokens?"
-    expect.same(picture(mask), "xxxx. / xxxxx", "2 queries over 5 keys see the wrong tokens", cause)
+    expected = right_picture(T, S)  # T = 2, S = 5: xxxx. / xxxxx
+    expect.same(picture(mask), expected, f"{T} queries over {S} keys see the wrong tokens", cause)
     expect.same(picture(student.causal_mask(1, 3)), "xxx", "1 query over 3 keys sees the wrong tokens", cause)
 
 

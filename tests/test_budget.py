@@ -3,10 +3,12 @@
 L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, H head size.
 """
 
+import math
+
 import pytest
 
 import expect
-from draw import tiny
+from draw import Draw, drawn_sizes, model_shapes, tiny
 from nanolm.config import preset
 
 # ffn_dim ----------------------------------------------------------------------------------------
@@ -24,7 +26,10 @@ def test_swiglu_ffn_dim_is_8D_over_3(student):
 @pytest.mark.points(1)
 def test_swiglu_ffn_dim_rounds_up(student):
     cause = "Does it go to the next multiple above, also where the one below is nearer?"
+    draw = Draw(181)
     for D, multiple_of, expected in ((1000, 256, 2_816), (512, 64, 1_408), (1000, 64, 2_688), (96, 256, 256)):
+        factor = draw.whole(1, 2, 40)  # three times as many of everything is three times the width
+        D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
         got = student.ffn_dim(D, 1.0, multiple_of)
         symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
         expect.that(got == expected, symptom, cause, expected, got)
@@ -33,7 +38,10 @@ def test_swiglu_ffn_dim_rounds_up(student):
 @pytest.mark.points(0)
 def test_swiglu_ffn_dim_keeps_an_exact_multiple(student):
     cause = "Does an F that is a multiple already stay as it is?"
+    draw = Draw(182)
     for D, multiple_of, expected in ((768, 256, 2_048), (96, 64, 256), (3, 8, 8)):
+        factor = draw.whole(1, 2, 40)
+        D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
         got = student.ffn_dim(D, 1.0, multiple_of)
         expect.that(got == expected, f"ffn_dim of D = {D}, multiple of {multiple_of}, is wrong", cause, expected, got)
 
@@ -61,6 +69,12 @@ def test_swiglu_ffn_dim_default_multiple_is_256(student):
 # count_parameters -------------------------------------------------------------------------------
 
 
+def added_by_shapes(cfg, less):
+    """By how many numbers the parameters of `cfg` are more than those of `less`, shape by shape."""
+    more, fewer = (sum(math.prod(shape) for shape in model_shapes(each).values()) for each in (cfg, less))
+    return more - fewer
+
+
 def counted(student, cfg, expected, symptom, cause):
     got = student.count_parameters(cfg)
     difference = f"{got} ({got - expected:+,})" if isinstance(got, int) else repr(got)
@@ -69,40 +83,45 @@ def counted(student, cfg, expected, symptom, cause):
 
 @pytest.mark.points(1)
 def test_budget_counts_three_ffn_matrices(student):
-    a, b = tiny(ffn_dim=40), tiny(ffn_dim=41)
-    got = student.count_parameters(b) - student.count_parameters(a)
-    cause = "Has the gated FFN three matrices of D * F in every layer?"
-    expect.that(got == 3 * 36 * 2, "one more FFN unit costs a wrong number of parameters", cause, 216, got)
+    cfg = drawn_sizes(183)
+    got = student.count_parameters(cfg.but(ffn_dim=cfg.F + 1)) - student.count_parameters(cfg)
+    cause, expected = "Has the gated FFN three matrices of D * F in every layer?", 3 * cfg.D * cfg.L
+    expect.that(got == expected, "one more FFN unit costs a wrong number of parameters", cause, expected, got)
 
 
 @pytest.mark.points(1)
 def test_budget_counts_key_and_value_heads_once(student):
-    # D = 36, H = 8, L = 2: one more key/value head is a row block in w_k and one in w_v
-    got = student.count_parameters(tiny(K=3)) - student.count_parameters(tiny(K=2))
-    cause = "Do w_k and w_v have K * H rows, not N * H?"
-    expect.that(got == 2 * 36 * 8 * 2, "one more key/value head costs a wrong number of parameters", cause, 1_152, got)
+    # one more key/value head is a row block in w_k and one in w_v: D = 36, H = 8, L = 2
+    cfg = drawn_sizes(184, N=6, K=2)
+    got = student.count_parameters(cfg.but(K=3)) - student.count_parameters(cfg)
+    cause, expected = "Do w_k and w_v have K * H rows, not N * H?", 2 * cfg.D * cfg.H * cfg.L
+    expect.that(got == expected, "one more key/value head costs a wrong number of parameters", cause, expected, got)
 
 
 @pytest.mark.points(0)
 def test_budget_uses_the_head_size_of_the_configuration(student):
-    # N = 6, K = 2, D = 36, L = 2: two more numbers a head in q, k, v and the output
-    got = student.count_parameters(tiny(H=10)) - student.count_parameters(tiny(H=8))
+    # two more numbers a head in q, k, v and the output: N = 6, K = 2, D = 36, L = 2
+    cfg = drawn_sizes(185)
+    got = student.count_parameters(cfg.but(H=cfg.H + 2)) - student.count_parameters(cfg)
     cause = "Do w_q and w_o have N * H on one side? H need not be D / N."
-    expect.that(got == 2_304, "a larger head costs a wrong number of parameters", cause, 2_304, got)
+    expected = 2 * (2 * cfg.N + 2 * cfg.K) * cfg.D * cfg.L
+    expect.that(got == expected, "a larger head costs a wrong number of parameters", cause, expected, got)
 
 
 @pytest.mark.points(0)
 def test_budget_counts_the_norms(student):
-    got = student.count_parameters(tiny(L=3)) - student.count_parameters(tiny(L=2))
-    cause = "Are there two norms of D in every layer?"
-    expect.that(got == 9_000, "one more layer costs a wrong number of parameters", cause, "9,000", got)
+    cfg = drawn_sizes(186)
+    got = student.count_parameters(cfg.but(L=cfg.L + 1)) - student.count_parameters(cfg)
+    cause, expected = "Are there two norms of D in every layer?", added_by_shapes(cfg.but(L=cfg.L + 1), cfg)
+    expect.that(got == expected, "one more layer costs a wrong number of parameters", cause, f"{expected:,}", got)
 
 
 @pytest.mark.points(1)
 def test_budget_counts_the_head_unless_tied(student):
-    got = student.count_parameters(tiny()) - student.count_parameters(tiny(tie_embeddings=True))
-    cause = "Is the head V * D where it is untied, and nothing where it is tied?"
-    expect.that(got == 61 * 36, "tying saves a wrong number of parameters", cause, "2,196", got)
+    cfg = drawn_sizes(187)
+    got = student.count_parameters(cfg) - student.count_parameters(cfg.but(tie_embeddings=True))
+    cause, expected = "Is the head V * D where it is untied, and nothing where it is tied?", cfg.V * cfg.D
+    expect.that(got == expected, "tying saves a wrong number of parameters", cause, f"{expected:,}", got)
 
 
 @pytest.mark.points(0)
@@ -136,16 +155,18 @@ def test_budget_cache_bytes_per_token(student):
 
 @pytest.mark.points(2)
 def test_budget_cache_uses_the_head_size(student):
-    got = student.kv_cache_bytes_per_token(tiny())  # L = 2, K = 2, H = 8, while D / N = 6
+    cfg = drawn_sizes(188)  # L = 2, K = 2, H = 8, while D / N = 6
+    got, expected = student.kv_cache_bytes_per_token(cfg), 4 * cfg.L * cfg.K * cfg.H
     cause = "Is it K * H numbers a layer? D and N do not come into it."
-    expect.that(got == 128, "the tiny model's cache per token is wrong", cause, 128, got)
+    expect.that(got == expected, "the tiny model's cache per token is wrong", cause, expected, got)
 
 
 @pytest.mark.points(0)
 def test_budget_cache_uses_bytes_per_element(student):
-    got = student.kv_cache_bytes_per_token(tiny(), 4)
+    cfg = drawn_sizes(189)
+    got, expected = student.kv_cache_bytes_per_token(cfg, 4), 8 * cfg.L * cfg.K * cfg.H
     cause = "Is bytes_per_element used, and are these bytes, not bits?"
-    expect.that(got == 256, "the cache per token at 4 bytes is wrong", cause, 256, got)
+    expect.that(got == expected, "the cache per token at 4 bytes is wrong", cause, expected, got)
 
 
 # Numbers of the lessons that follow from the two functions --------------------------------------

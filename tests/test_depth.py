@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import expect
-from draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
+from draw import Draw, attention_shapes, block_shapes, drawn_sizes, model_shapes, no_turn, tiny
 from nanolm.config import ModelConfig, preset
 from nanolm.subject import NotStarted
 from stored import stored
-from test_attention import attention, picture, turn
+from test_attention import attention, picture, right_picture, turn
 
 
 def not_started(part, what):
@@ -219,9 +219,10 @@ def full_comparison(student, name, cfg):
 def test_softcap_values(student):
     z = torch.tensor([1.0, 10.0, 200.0, 60.0, -60.0, 0.0])
     expected = torch.tensor([0.9998667, 9.8687660, 49.9664650, 41.6827305, -41.6827305, 0.0])
-    cause = "Is it cap * tanh(z / cap)?"
-    expect.close(student.softcap(z, 50.0), expected, 1e-3, "a value with cap 50 is wrong", cause)
-    expect.close(student.softcap(z[:1], 2.0), 0.9242343, 1e-4, "softcap(1, 2) is wrong", cause)
+    cause, cap = "Is it cap * tanh(z / cap)?", Draw(125).real(50.0, 30.0, 80.0)
+    expected, z = expected * (cap / 50), z * (cap / 50)  # the curve keeps its form
+    expect.close(student.softcap(z, cap), expected, 1e-3, f"a value with cap {cap:g} is wrong", cause)
+    expect.close(student.softcap(torch.ones(1), 2.0), 0.9242343, 1e-4, "softcap(1, 2) is wrong", cause)
 
 
 @pytest.mark.points(0)
@@ -237,8 +238,9 @@ def test_softcap_keeps_shape_dtype_and_input(student):
 
 @pytest.mark.points(0)
 def test_softcap_lets_the_gradient_through(student):
-    z = torch.tensor([0.0, 60.0])
-    outcome = student.softcap.run(z, 50.0, upstream=torch.ones(2))
+    cap = Draw(126).real(50.0, 30.0, 80.0)
+    z = torch.tensor([0.0, 60.0]) * (cap / 50)
+    outcome = student.softcap.run(z, cap, upstream=torch.ones(2))
     cause = "Is the curve smooth? A clamp has no gradient above the cap."
     expect.that(outcome.grad is not None, "no gradient reaches the scores", cause)
     expect.close(outcome.grad, torch.tensor([1.0, 0.3050199]), 1e-3, "the gradient at 0 and 60 is wrong", cause)
@@ -247,8 +249,10 @@ def test_softcap_lets_the_gradient_through(student):
 @pytest.mark.points(2)
 def test_softcap_is_applied_after_the_scale(student):
     student.softcap(torch.ones(1), 2.0)
-    # a scaled score of 2: capped at 2 it is 2 tanh(1), capped at 4 it is 4 tanh(1/2)
-    for cap, expected in ((2.0, 0.8210060), (4.0, 0.8639463)):
+    # a scaled score of 2: capped at 2 it is 2 tanh(1), capped at 4 it is 4 tanh(1/2): 0.8210060 and 0.8639463
+    for number, public in enumerate((2.0, 4.0)):
+        cap = Draw(127 + number).real(public, 1.5, 5.0)
+        expected = 1 / (1 + math.exp(-cap * math.tanh(2 / cap)))
         got = weight_of_token_0(student, narrow(attn_softcap=cap), 2.0)
         cause = "Is cfg.attn_softcap applied to the scores after the division by sqrt(H), before the softmax?"
         expect.close(got, expected, 1e-4, f"the weight at a scaled score of 2 with cap {cap} is wrong", cause)
@@ -299,11 +303,11 @@ def windowed_mask(student, T, S, window):
 @pytest.mark.points(2)
 def test_window_counts_the_token_itself(student):
     cause = "Does a window of 3 show the token itself and the 2 before it?"
-    for window, expected in (
-        (3, "x.... / xx... / xxx.. / .xxx. / ..xxx"),
-        (1, "x.... / .x... / ..x.. / ...x. / ....x"),
-    ):
-        got = picture(windowed_mask(student, 5, 5, window))
+    draw = Draw(137)
+    T = draw.whole(5, 6, 9)
+    for window in (draw.whole(3, 2, 5), 1):
+        expected = right_picture(T, T, window)  # T = 5, window 3: x.... / xx... / xxx.. / .xxx. / ..xxx
+        got = picture(windowed_mask(student, T, T, window))
         expect.same(got, expected, f"the mask with window {window} is wrong (x = may attend)", cause)
 
 
@@ -316,9 +320,12 @@ def test_window_is_causal(student):
 
 @pytest.mark.points(1)
 def test_window_aligns_queries_with_the_last_keys(student):
-    got = picture(windowed_mask(student, 2, 6, 3))
+    draw = Draw(138)
+    S, window = draw.whole(6, 6, 10), draw.whole(3, 2, 5)
+    got, expected = picture(windowed_mask(student, 2, S, window)), right_picture(2, S, window)
     cause = "Are positions counted from the end: query t is token S - T + t?"
-    expect.same(got, "..xxx. / ...xxx", "2 queries over 6 keys with window 3 see the wrong tokens", cause)
+    symptom = f"2 queries over {S} keys with window {window} see the wrong tokens"  # here: ..xxx. / ...xxx
+    expect.same(got, expected, symptom, cause)
 
 
 @pytest.mark.points(0)
@@ -589,11 +596,13 @@ def test_recipe_toggles_move_parameters(student):
 @pytest.mark.points(0)
 @pytest.mark.needs("budget")
 def test_recipe_layernorm_has_a_bias_only_with_bias(student):
-    base = tiny(norm="layernorm")  # L = 2, D = 36: five norms
+    modern = drawn_sizes(191)
+    base = modern.but(norm="layernorm")  # tiny: L = 2, D = 36, five norms
     cause = "Has LayerNorm 2D parameters with biases and D without?"
-    counted(student, base, student.count_parameters(tiny()), "LayerNorm without biases", cause)
-    attention_biases = 2 * (6 * 8 + 2 * 2 * 8 + 36)
-    expected = student.count_parameters(tiny()) + attention_biases + 5 * 36
+    counted(student, base, student.count_parameters(modern), "LayerNorm without biases", cause)
+    attention_biases = modern.L * (modern.N * modern.H + 2 * modern.K * modern.H + modern.D)
+    norms = 2 * modern.L + 1
+    expected = student.count_parameters(modern) + attention_biases + norms * modern.D
     counted(student, base.but(bias=True), expected, "LayerNorm with biases", cause)
 
 
@@ -601,9 +610,9 @@ def test_recipe_layernorm_has_a_bias_only_with_bias(student):
 @pytest.mark.needs("budget")
 def test_recipe_counts_qknorm_and_sandwich(student):
     cause = "Are there two gains of H a layer with QK-norm, and four norms a layer in a sandwich?"
-    counted(
-        student, tiny(qk_norm=True), student.count_parameters(tiny()) + 2 * 2 * 8, "the tiny model with QK-norm", cause
-    )
+    cfg = drawn_sizes(193)
+    expected = student.count_parameters(cfg) + 2 * cfg.L * cfg.H
+    counted(student, cfg.but(qk_norm=True), expected, "the tiny model with QK-norm", cause)
     counted(student, preset("gemma2-2b"), 2_614_341_888, "Gemma 2 2B", cause)
 
 
@@ -611,14 +620,15 @@ def test_recipe_counts_qknorm_and_sandwich(student):
 @pytest.mark.needs("budget", "qknorm")
 def test_recipe_counts_what_is_built(student):
     cause = "Which parameter of the built model does the formula leave out, or count twice?"
+    sizes = drawn_sizes(192)
     for changes in (
         {},
-        {"tie_embeddings": True, "K": 6},
+        {"tie_embeddings": True, "K": sizes.N},
         {"norm": "layernorm", "bias": True},
         {"ffn": "geglu", "bias": True},
         {"positions": "learned", "ffn": "gelu", "bias": True},
         {"ffn": "geglu", "norm_position": "sandwich", "qk_norm": True},
     ):
-        cfg = tiny(**changes)
+        cfg = sizes.but(**changes)
         built = sum(math.prod(shape) for shape in student.LanguageModel(cfg).shapes().values())
         counted(student, cfg, built, f"the tiny model with {changes or 'no change'}", cause)

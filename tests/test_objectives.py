@@ -113,9 +113,9 @@ def of_log_z(values):
 @pytest.mark.points(2)
 def test_objectives_zloss_values(student):
     cause = "Is it the mean of (log Z)^2, log Z = logsumexp of the logits themselves: square first, mean then?"
-    expect.close(
-        student.z_loss(of_log_z([2.0, -2.0]), 1.0), 4.0, 1e-3, "the z-loss of log Z = 2 and -2 is wrong", cause
-    )
+    z = Draw(167).real(2.0, 0.5, 3.0)
+    symptom = f"the z-loss of log Z = {z:g} and {-z:g} is wrong"
+    expect.close(student.z_loss(of_log_z([z, -z]), 1.0), z * z, 1e-3, symptom, cause)
     expect.close(student.z_loss(of_log_z([0.0]), 1.0), 0.0, 1e-4, "the z-loss of Z = 1 is not 0", cause)
     expect.close(student.z_loss(of_log_z([3.0, 1.0]), 1.0), 5.0, 1e-3, "the z-loss of log Z = 3 and 1 is wrong", cause)
 
@@ -131,7 +131,8 @@ def test_objectives_zloss_uses_its_coefficient(student):
 @pytest.mark.points(1)
 def test_objectives_zloss_counts_masked_positions_only(student):
     mask = torch.tensor([[True, False, True]])
-    got = student.z_loss(of_log_z([1.0, 9.0, 3.0]), 1.0, mask)
+    hidden = Draw(168).real(9.0, 6.0, 12.0)
+    got = student.z_loss(of_log_z([1.0, hidden, 3.0]), 1.0, mask)
     cause = "Is the mean taken over the positions where mask is True?"
     expect.close(got, 5.0, 1e-3, "positions that don't count change the z-loss", cause)
     nothing = student.z_loss(of_log_z([1.0, 2.0]), 1.0, torch.zeros(1, 2, dtype=torch.bool))
@@ -159,28 +160,32 @@ def test_objectives_zloss_pulls_log_z_to_zero(student):
 # Masked LM --------------------------------------------------------------------------------------
 
 
-def corrupted(student, noise, tokens=None, **options):
-    noise = torch.tensor([noise])
-    tokens = torch.arange(10, 10 + noise.shape[1])[None] if tokens is None else tokens
-    return student.masked_lm_corruption(tokens, noise, tokens + 100, 9, **options)
+def corrupted(student, seed, noise, **options):
+    """The token in place 0, 10 in the public run, and what the student's function makes of it and the next ones."""
+    noise, first = torch.tensor([noise]), Draw(seed).whole(10, 11, 60)
+    tokens = torch.arange(first, first + noise.shape[1])[None]
+    return first, *student.masked_lm_corruption(tokens, noise, tokens + 100, 9, **options)
 
 
 @pytest.mark.points(2)
 def test_objectives_masked_shows_masks_random_tokens_and_the_token(student):
-    inputs, targets = corrupted(student, [0.0, 0.119, 0.121, 0.134, 0.136, 0.149, 0.151, 0.9])
+    first, inputs, targets = corrupted(student, 169, [0.0, 0.119, 0.121, 0.134, 0.136, 0.149, 0.151, 0.9])
     cause = "Of the picked 15%, do 80% show the mask token, 10% a random token, 10% themselves?"
-    expect.same(inputs[0].tolist(), [9, 9, 112, 113, 14, 15, 16, 17], "the inputs are wrong", cause)
+    random, kept = [first + 102, first + 103], [first + 4, first + 5, first + 6, first + 7]
+    expect.same(inputs[0].tolist(), [9, 9, *random, *kept], "the inputs are wrong", cause)
     cause = "Are targets asked for where noise < rate, also where the token is shown as it is?"
-    expected = [10, 11, 12, 13, 14, 15, IGNORED, IGNORED]
+    expected = [*range(first, first + 6), IGNORED, IGNORED]
     expect.same(targets[0].tolist(), expected, "the targets are wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_objectives_masked_uses_its_rate(student):
-    inputs, targets = corrupted(student, [0.0, 0.39, 0.41, 0.44, 0.46, 0.49, 0.51], rate=0.5, ignore_index=-7)
+    noise = [0.0, 0.39, 0.41, 0.44, 0.46, 0.49, 0.51]
+    first, inputs, targets = corrupted(student, 170, noise, rate=0.5, ignore_index=-7)
     cause = "Do all three shares follow the argument rate, and targets ignore_index?"
-    expect.same(inputs[0].tolist(), [9, 9, 112, 113, 14, 15, 16], "the inputs at rate 0.5 are wrong", cause)
-    expect.same(targets[0].tolist(), [10, 11, 12, 13, 14, 15, -7], "the targets at rate 0.5 are wrong", cause)
+    expected = [9, 9, first + 102, first + 103, first + 4, first + 5, first + 6]
+    expect.same(inputs[0].tolist(), expected, "the inputs at rate 0.5 are wrong", cause)
+    expect.same(targets[0].tolist(), [*range(first, first + 6), -7], "the targets at rate 0.5 are wrong", cause)
 
 
 @pytest.mark.points(1)
@@ -200,11 +205,15 @@ def test_objectives_masked_gives_77_signals_of_512(student):
 
 @pytest.mark.points(1)
 def test_objectives_prefix_mask_opens_the_prefix(student):
-    mask = student.prefix_lm_mask(5, 2)
-    expect.tensor(mask, (5, 5), "prefix_lm_mask(5, 2)", torch.bool)
+    draw = Draw(171)
+    T, prefix = draw.whole(5, 5, 9), draw.whole(2, 2, 4)
+    mask = student.prefix_lm_mask(T, prefix)
+    expect.tensor(mask, (T, T), f"prefix_lm_mask({T}, {prefix})", torch.bool)
     got = " / ".join("".join("x" if seen else "." for seen in row) for row in mask.tolist())
     cause = "Does every token see the whole prefix, and beyond it only itself and what came before?"
-    expect.same(got, "xx... / xx... / xxx.. / xxxx. / xxxxx", "the mask is wrong (x = may attend)", cause)
+    seen = [max(prefix, t + 1) for t in range(T)]  # T = 5, prefix 2: xx... / xx... / xxx.. / xxxx. / xxxxx
+    expected = " / ".join("x" * count + "." * (T - count) for count in seen)
+    expect.same(got, expected, "the mask is wrong (x = may attend)", cause)
 
 
 @pytest.mark.points(0)
@@ -217,14 +226,15 @@ def test_objectives_prefix_of_zero_is_causal(student):
 
 @pytest.mark.points(1)
 def test_objectives_prefix_targets_leave_the_prefix_out(student):
-    tokens = torch.arange(10, 18).view(2, 4)
+    a = Draw(172).whole(10, 11, 60)
+    tokens = torch.arange(a, a + 8).view(2, 4)
     outcome = student.prefix_lm_targets.run(tokens, 3)
     cause = "Are the first `prefix` entries ignored and the others kept, without a shift?"
-    expected = [[IGNORED, IGNORED, IGNORED, 13], [IGNORED, IGNORED, IGNORED, 17]]
+    expected = [[IGNORED, IGNORED, IGNORED, a + 3], [IGNORED, IGNORED, IGNORED, a + 7]]
     expect.same(outcome.output.tolist(), expected, "the targets are wrong", cause)
     expect.identical(outcome.inputs[0], tokens, "the caller's tokens were changed", "Do you write into tokens?")
     other = student.prefix_lm_targets(tokens, 1, -7)[0].tolist()
-    expect.same(other, [-7, 11, 12, 13], "the targets with another ignore_index are wrong", cause)
+    expect.same(other, [-7, a + 1, a + 2, a + 3], "the targets with another ignore_index are wrong", cause)
 
 
 # Span corruption --------------------------------------------------------------------------------
@@ -232,23 +242,26 @@ def test_objectives_prefix_targets_leave_the_prefix_out(student):
 
 @pytest.mark.points(2)
 def test_objectives_spans_become_sentinels(student):
-    tokens, sentinels = torch.arange(10, 20), torch.tensor([99, 98, 97])
+    a = Draw(173).whole(10, 11, 60)
+    tokens, sentinels = torch.arange(a, a + 10), torch.tensor([99, 98, 97])
     inputs, targets = student.span_corruption(tokens, [(1, 2), (6, 3)], sentinels)
     cause = "Does each span leave one sentinel, in order, and everything else stay?"
-    expect.same(inputs.tolist(), [10, 99, 13, 14, 15, 98, 19], "the inputs are wrong", cause)
+    expect.same(inputs.tolist(), [a, 99, a + 3, a + 4, a + 5, 98, a + 9], "the inputs are wrong", cause)
     cause = "Does the answer name each sentinel before its span and end with the last one?"
-    expect.same(targets.tolist(), [99, 11, 12, 98, 16, 17, 18, 97], "the targets are wrong", cause)
+    expected = [99, a + 1, a + 2, 98, a + 6, a + 7, a + 8, 97]
+    expect.same(targets.tolist(), expected, "the targets are wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_objectives_spans_at_the_edges(student):
-    tokens, sentinels = torch.arange(10, 15), torch.tensor([99, 98, 97])
+    a = Draw(174).whole(10, 11, 60)
+    tokens, sentinels = torch.arange(a, a + 5), torch.tensor([99, 98, 97])
     cause = "Does it work where a span begins the text or ends it, and where there is none?"
     inputs, targets = student.span_corruption(tokens, [(0, 1), (3, 2)], sentinels)
-    expect.same(inputs.tolist(), [99, 11, 12, 98], "the inputs with spans at both ends are wrong", cause)
-    expect.same(targets.tolist(), [99, 10, 98, 13, 14, 97], "the targets with spans at both ends are wrong", cause)
+    expect.same(inputs.tolist(), [99, a + 1, a + 2, 98], "the inputs with spans at both ends are wrong", cause)
+    expect.same(targets.tolist(), [99, a, 98, a + 3, a + 4, 97], "the targets with spans at both ends are wrong", cause)
     inputs, targets = student.span_corruption(tokens, [(2, 1)], sentinels[:2])
-    expect.same(targets.tolist(), [99, 12, 98], "the targets of one span are wrong", cause)
+    expect.same(targets.tolist(), [99, a + 2, 98], "the targets of one span are wrong", cause)
     inputs, targets = student.span_corruption(tokens, [], sentinels[:1])
     expect.same(inputs.tolist(), tokens.tolist(), "without spans the inputs change", cause)
     expect.same(targets.tolist(), [99], "without spans the targets are not the last sentinel", cause)

@@ -49,23 +49,25 @@ def test_rope_frequencies_has_one_for_each_pair(student):
 
 @pytest.mark.points(2)
 def test_rope_frequencies_follow_the_formula(student):
-    got = student.rope_frequencies(8, 10_000.0)
-    expected = torch.tensor([1.0, 0.1, 0.01, 0.001])
-    expect.tensor(got, (4,))
-    cause = "Is it theta^(-2i/H) for i = 0, 1, ...: the first 1, each a tenth of the one before?"
-    expect.close(got / expected, 1.0, 1e-4, "a frequency for H = 8, theta 10,000 is wrong by a factor", cause)
-    default = student.rope_frequencies(8)
+    H = 2 * Draw(44).whole(4, 5, 12)
+    got = student.rope_frequencies(H, 10_000.0)
+    expected = 10.0 ** (-torch.arange(H // 2) * (8 / H))  # H = 8: 1, 0.1, 0.01, 0.001
+    expect.tensor(got, (H // 2,))
+    cause = "Is it theta^(-2i/H) for i = 0, 1, ...: for H = 8 the first 1, each a tenth of the one before?"
+    expect.close(got / expected, 1.0, 1e-4, f"a frequency for H = {H}, theta 10,000 is wrong by a factor", cause)
+    default = student.rope_frequencies(H)
     cause = "Is the default of theta still 10,000, as it was given?"
     expect.close(default / expected, 1.0, 1e-5, "without a theta the frequencies are not those of 10,000", cause)
 
 
 @pytest.mark.points(1)
 def test_rope_frequencies_use_the_configured_theta(student):
-    got = student.rope_frequencies(8, 500_000.0)
-    expected = torch.tensor([1.0, 0.0376060, 0.00141421, 5.31830e-5])
+    theta = Draw(45).whole(500_000, 20_000, 900_000)
+    got = student.rope_frequencies(8, float(theta))
+    expected = float(theta) ** (-torch.arange(4) / 4)  # theta 500,000: 1, 0.0376060, 0.00141421, 5.31830e-5
     expect.tensor(got, (4,))
     cause = "Is theta the argument, and not 10,000 written into the function?"
-    expect.close(got / expected, 1.0, 1e-4, "a frequency for theta 500,000 is wrong by a factor", cause)
+    expect.close(got / expected, 1.0, 1e-4, f"a frequency for theta {theta:,} is wrong by a factor", cause)
 
 
 # rope_cos_sin -----------------------------------------------------------------------------------
@@ -87,15 +89,19 @@ def test_rope_cos_sin_is_a_pair_of_tables(student):
 
 @pytest.mark.points(1)
 def test_rope_cos_sin_uses_the_positions_it_is_given(student):
-    positions = torch.tensor([3, 7, 0, 9, 2])
+    draw = Draw(46)
+    positions = torch.tensor([draw.whole(position, 0, 40) for position in (3, 7, 0, 9, 2)])
     cause = "Is each angle position * frequency, with the positions of the argument (not 0, 1, 2, ...)?"
     for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
-        expect.close(got, right, 1e-5, "cos or sin at positions 3, 7, 0, 9, 2 is wrong", cause)
+        where = ", ".join(map(str, positions.tolist()))
+        expect.close(got, right, 1e-5, f"cos or sin at positions {where} is wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_rope_cos_sin_uses_the_frequencies_it_is_given(student):
-    frequencies = torch.tensor([0.75, 0.0625])  # none that a formula gives: scaled, as NTK or YaRN does
+    draw = Draw(47)
+    scaled = [draw.real(0.75, 0.3, 0.9), draw.real(0.0625, 0.01, 0.2)]
+    frequencies = torch.tensor(scaled)  # none that a formula gives: scaled, as NTK or YaRN does
     positions = torch.tensor([4, 1, 8])
     cause = "Are the frequencies those of the argument? Long-context scaling comes in through them."
     for got, right in zip(student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True):

@@ -4,7 +4,6 @@ A slot is a process with a zygote of its own. It forks a fresh process for each 
 no run of the tests sees another's. All of them end when this process ends, however it ends.
 """
 
-import gc
 import multiprocessing
 import os
 import tempfile
@@ -13,12 +12,10 @@ from pathlib import Path
 
 from grading.grader.inside import confine
 from grading.grader.intake import Intake, take_in
-from grading.grader.plugin import GraderPlugin
-from grading.grader.remote import Office
 from grading.grader.results import key_of, versions
 from grading.grader.sandbox import Limits, Zygote
 from grading.grader.secret import fingerprint
-from grading.grader.session import SETTINGS, Exam, failed_result, grade, unheard
+from grading.grader.session import Exam, failed_result, grade, sit
 from grading.grader.states import GRADER_ERROR, PASSED, GraderError
 from grading.patches import REFERENCE, ROOT
 
@@ -30,11 +27,12 @@ TRIES = 2
 class Batch:
     """One run: what is asked (`exam`), where (`sandboxed`, `limits`), and under which secret."""
 
-    def __init__(self, exam, secret, sandboxed, limits=None):
+    def __init__(self, exam, secret, sandboxed, limits=None, made_by=None):
+        """`made_by` are the versions that results are kept under, else those of the files as they are now."""
         self.exam, self.sandboxed, self.limits = exam, sandboxed, limits or Limits()
         self.setting = {
-            **versions(), "secret": fingerprint(secret), "sandboxed": sandboxed, "tests": list(exam.arguments),
-            "limits": repr(self.limits),
+            **(made_by or versions()), "secret": fingerprint(secret), "sandboxed": sandboxed,
+            "tests": list(exam.arguments), "limits": repr(self.limits),
         }  # fmt: skip
 
     def key(self, intake):
@@ -109,19 +107,32 @@ def _prove(slot):
 def _serve(channel, batch, number):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
-    collect_once(batch.exam.arguments)
-    zygote = None
+    os.chdir(ROOT)
+    try:
+        sit(batch.exam.arguments, lambda tests: _grade_all(channel, batch, number, tests))
+    except GraderError as error:
+        for intake in _coming(channel):
+            channel.send(failed_result(intake, str(error)))
+
+
+def _coming(channel):
+    """The submissions that the writer gives, until it closes the channel."""
     while True:
         try:
-            intake = channel.recv()
+            yield channel.recv()
         except (EOFError, OSError):
-            break
+            return
+
+
+def _grade_all(channel, batch, number, tests):
+    zygote = None
+    for intake in _coming(channel):
         result = None
         for _ in range(TRIES):
             try:
                 if zygote is None or not zygote.alive:
                     zygote = Zygote(batch.sandboxed, batch.limits, number)
-                result = grade_in_a_fork(intake, zygote, batch)
+                result = grade_in_a_fork(intake, zygote, batch, tests)
                 break
             except GraderError as error:
                 result = failed_result(intake, str(error))
@@ -133,14 +144,14 @@ def _serve(channel, batch, number):
         zygote.close()
 
 
-def grade_in_a_fork(intake, zygote, batch):
+def grade_in_a_fork(intake, zygote, batch, tests):
     """The result of one submission, from a fresh process; GraderError where it gives none."""
     receiver, sender = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_send_result, args=(sender, intake, zygote, batch))
+    child = FORK.Process(target=_send_result, args=(sender, intake, zygote, batch, tests))
     child.start()
     sender.close()
     try:
-        if not receiver.poll(batch.limits.submission + SLACK):
+        if not receiver.poll(batch.limits.submission * batch.limits.patience + SLACK):
             raise GraderError("grading took too long")
         result = receiver.recv()
     except EOFError:
@@ -154,10 +165,10 @@ def grade_in_a_fork(intake, zygote, batch):
     return result
 
 
-def _send_result(sender, intake, zygote, batch):
+def _send_result(sender, intake, zygote, batch, tests):
     confine.die_with_parent()
     try:
-        sender.send(grade(intake, zygote, batch.exam))
+        sender.send(grade(intake, zygote, batch.exam, tests))
     except GraderError as error:
         sender.send(str(error))
     except Exception as error:  # a fault of ours, whatever it is: never a student's zero
@@ -180,19 +191,6 @@ def import_once():
     """What every run of the tests needs, imported before the forks: no parallel work."""
     import pytest  # noqa: F401
     import torch
-    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
 
     torch.set_num_threads(1)
     torch.arange(4.0, device="meta")
-
-
-def collect_once(arguments):
-    """The test files themselves, imported by pytest before the forks."""
-    import pytest
-
-    os.chdir(ROOT)
-    nobody = Intake("nobody")
-    with unheard():
-        pytest.main([*SETTINGS, "--collect-only", *arguments], plugins=[GraderPlugin(nobody, Office(None, {}), ".")])
-    gc.collect()
-    gc.freeze()  # a collection in a fork would copy every page that it looks at

@@ -1,4 +1,4 @@
-"""A pytest plugin that lets the week's tests ask a submission through its workers.
+"""A pytest plugin that lets the week's tests ask one submission after the other through its workers.
 
 The tests, their conftest and their judge stay as they are: conftest takes the implementation and the
 Subject that are given here. Only the states that a worker can end in are added to theirs.
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grading.grader.intake import Intake
 from grading.grader.remote import RemoteSubject
 from grading.grader.states import FAILED, NOT_SUBMITTED, OUT_OF_MEMORY, GraderError
 from nanolm.impl import FILE_OF, ImplementationError
@@ -17,27 +18,51 @@ NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memo
 
 
 class GraderPlugin:
-    """One run of the week's tests on one submission. `golden` holds this run's stored answers."""
+    """The week's tests, collected once. `serve` is called with this object when they can be run."""
 
-    def __init__(self, intake, office, golden, known_states=()):
-        self.intake, self.office = intake, office
-        self.golden = Path(golden)
-        self.known_states = dict(known_states)  # of an earlier run, so that nothing is asked twice
-        self.expected = {}  # node id -> test item
+    def __init__(self, serve):
+        self.serve = serve
+        self.intake, self.office = Intake("nobody"), None
         self.tests = []  # the entries of tests/conftest.py, with the grader's states
-        self.failure = None  # the GraderError that ended the run
+        self.failure = None  # the GraderError that ended a run
+
+    def run(self, intake, office, golden, seed, only=None, known_states=()):
+        """Run the tests, or `only` those with these ids, on a submission: their entries. GraderError if that fails.
+
+        `golden` holds the stored answers of this seed, `known_states` those that need not be asked again.
+        """
+        import stored
+
+        stored.FOLDER = Path(golden)
+        self.intake, self.office, self.tests, self.failure = intake, office, [], None
+        config = self._session.config
+        config.begin(seed)
+        config.judge.states.update(known_states)
+        items = [item for item in self._session.items if only is None or item.nodeid in only]
+        try:
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self.failure:
+                    raise self.failure
+        finally:
+            office.close()
+        if len(self.tests) != len(items) or not items:
+            raise GraderError(f"only {len(self.tests)} of {len(items)} tests have a state")
+        names = config.naming.explanations()
+        return [{**entry, "mistake": names.get(entry["name"])} for entry in self.tests]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config):
-        import stored
-
-        stored.FOLDER = self.golden
         config.implementation = self.intake
         config.new_subject = lambda: RemoteSubject(self.intake, self.office)
 
-    def pytest_collection_finish(self, session):
-        self.expected = {item.nodeid: item for item in session.items}
-        session.config.judge.states.update(self.known_states)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        self._session = session
+        if session.testsfailed:
+            raise GraderError("the tests could not be collected")
+        self.serve(self)
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item):
@@ -48,20 +73,14 @@ class GraderPlugin:
         report = yield
         if call.excinfo is not None and isinstance(call.excinfo.value, GraderError):
             self.failure = call.excinfo.value
-            item.session.shouldstop = "the grader failed"
         elif call.when == "call":
             entry, error = item.config.states[item.nodeid], call.excinfo.value if call.excinfo else None
-            entry["in_the_tests_words"] = isinstance(error, AssertionError)  # and not in those of student code
+            entry["asked"] = list(item.funcargs["student"].asked)
+            entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
             entry["exercise"] = error.name if isinstance(error, NotStarted) else ""
             self._refine(entry, error, item.funcargs["student"].asked)
             self.tests.append(entry)
         return report
-
-    def pytest_sessionfinish(self, session):
-        self.office.close()
-        names = session.config.naming.explanations()
-        for entry in self.tests:
-            entry["mistake"] = names.get(entry["name"])
 
     def _refine(self, entry, error, asked):
         """Say what a test that is called failed really met."""
@@ -76,7 +95,7 @@ class GraderPlugin:
             entry["outcome"], entry["message"] = OUT_OF_MEMORY, "your code asked for more memory than it may use"
         elif not isinstance(error, (AssertionError, StudentError, ContractError, ImplementationError, NotStarted)):
             entry["message"] = f"what your code gives can't be used as a result ({type(error).__name__})"
-            entry["in_the_tests_words"] = True
+            entry["out_of_the_grader"] = True
 
     def _missing(self, asked):
         """Why a file that was asked is not there, or nothing."""

@@ -4,8 +4,6 @@ It gives back what `nanolm.subject` gives in process: tensors, numbers, names, a
 its exceptions. Whatever a worker says that has not the agreed form ends that worker.
 """
 
-import time
-
 import torch
 
 from grading.grader.inside import wire
@@ -30,6 +28,7 @@ class Office:
         self.lost = None  # the WorkerLost of the test that is running
         self._worker = None
         self._part = None
+        self._begins = False  # no question of this test has been asked yet
         self._used = {}  # part -> seconds
         self._handles = 0
 
@@ -37,7 +36,7 @@ class Office:
         """A test of this part begins."""
         if part != self._part:
             self.close()
-        self._part, self.lost = part, None
+        self._part, self.lost, self._begins = part, None, True
 
     def close(self):
         """End the worker that is there."""
@@ -52,8 +51,9 @@ class Office:
         tensors = []
         request = {
             "do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors),
-            **more,
+            "begin": self._begins, **more,
         }  # fmt: skip
+        self._begins = False
         try:
             return self._ask(request, tensors)
         except WorkerLost as lost:
@@ -76,11 +76,10 @@ class Office:
         seconds = self._seconds_left()
         if self._worker is None:
             self._worker = self.zygote.start(self.files)
-        start = time.monotonic()
         try:
             head, found = self._worker.ask(request, tensors, seconds)
         finally:
-            self._used[self._part] = self._used.get(self._part, 0.0) + time.monotonic() - start
+            self._used[self._part] = self._used.get(self._part, 0.0) + self._worker.used
         try:
             if "error" in head:
                 raise error_of(head["error"])

@@ -59,8 +59,11 @@ def _run(args):
     return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs, tests)
 
 
-def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",), limits=None):
-    """Grade what is missing or changed and export; 1 where a grade is missing. `arguments` name the tests."""
+def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
+    """Grade what is missing or changed and export; 1 where a grade is missing. `arguments` name the tests.
+
+    `made_by` are versions as results.versions gives them: several runs that are to agree on them share one.
+    """
     if not submissions.is_dir():
         raise RunError(f"{submissions} is not a folder: name the one that holds a folder for each submission.")
     intakes = [take_in(path) for path in sorted(submissions.iterdir()) if not path.name.startswith(".")]
@@ -74,7 +77,7 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
 def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None):
     """Put a result on the shelf for each intake that has no valid one there; how many those were."""
     with _alone(shelf.out) as work:
-        batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits)
+        batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
         todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
         start = time.monotonic()
         for count, (intake, result) in enumerate(batch.results(todo, jobs), 1):

@@ -15,10 +15,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grading.grader import stopwatch
 from grading.grader.cgroups import Group
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
@@ -32,7 +32,6 @@ ROOM = Path("/room")  # where each worker mounts a folder of its own
 FIRST_UID, UIDS = 2_000_000, 100_000
 START_SECONDS = 120
 PACKET = 1 << 16
-UNASKED = "nobody has asked for it"  # early or late: which of the two is a matter of chance
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -40,12 +39,18 @@ NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds and bytes that student code may use. A test of the grader takes smaller ones."""
+    """Seconds and bytes that student code may use. A test of the grader takes smaller ones.
+
+    The seconds are those of the processor, so that a busy machine takes nobody's points; by the
+    clock everything may take `patience` times as long.
+    """
 
     call: float = 10.0  # seconds of one call
     part: float = 30.0  # of all calls of one part of the week
     submission: float = 120.0  # of all calls of a submission
+    patience: float = 4.0
     room: int = 64 * MiB  # files in the worker's own folder
+    memory: int = 6 * GiB  # of the zygote and its workers together, where there are control groups
     process: dict = field(
         default_factory=lambda: {
             "AS": 4 * GiB, "CPU": 60, "FSIZE": 16 * MiB, "NOFILE": 64, "NPROC": 64, "CORE": 0, "MEMLOCK": 0,
@@ -116,7 +121,7 @@ class Zygote:
         self._rooms = None if sandboxed else tempfile.mkdtemp(prefix="nanolm-rooms-")  # of its workers
         self._log = tempfile.TemporaryFile()
         self._control, theirs = socket.socketpair()
-        self.group = Group.create(slot, memory=6 * GiB, processes=128)
+        self.group = Group.create(slot, self.limits.memory, processes=128)
         self._process = subprocess.Popen(
             command(theirs.fileno(), sandboxed),
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
@@ -158,6 +163,10 @@ class Zygote:
         """End a worker and all that it started; 128 + the signal that ended it, or its exit code."""
         return self._ask({"stop": keeper, "grace": grace})["status"]
 
+    def drop(self, keeper):
+        """End a worker and all that it started, without waiting for it."""
+        self._send({"drop": keeper})
+
     def close(self):
         """End everything that runs inside."""
         self._control.close()
@@ -172,11 +181,14 @@ class Zygote:
             shutil.rmtree(self._rooms, ignore_errors=True)
 
     def _ask(self, request, fds=()):
+        self._send(request, fds)
+        return self._reply(10 + request.get("grace", 0))
+
+    def _send(self, request, fds=()):
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], list(fds))
+            socket.send_fds(self._control, [json.dumps(request).encode() + b"\n"], list(fds))
         except OSError as error:
             raise GraderError(f"the sandbox is gone: {error}") from None
-        return self._reply(10 + request.get("grace", 0))
 
     def _reply(self, seconds):
         data = b""
@@ -203,39 +215,52 @@ class Worker:
         self._zygote, self._sock, self._keeper = zygote, sock, keeper
         self._oom_before = zygote.group.kills_for_memory()
         self.lost = None  # the WorkerLost that ended it
+        self.used = 0.0  # seconds of the last question
+        stopwatch.announce(sock)
         try:
-            self.ask({"files": files}, [], START_SECONDS)
-        except WorkerLost as lost:
-            raise GraderError(f"a worker could not be set up ({lost.message}): {zygote.last_words()}") from None
+            self._pid = self._set_up(files, wire.within(START_SECONDS))
+        except (wire.WireTimeout, wire.WireClosed, wire.WireError):
+            raise GraderError(f"a worker could not be set up: {zygote.last_words()}") from None
 
     def ask(self, request, tensors, seconds):
         """The answer's header and tensors, or WorkerLost."""
         if self.lost:
             raise self.lost
+        watch = stopwatch.Stopwatch(self._pid, seconds, self._zygote.limits.patience)
         try:
-            return self._ask(request, tensors, time.monotonic() + seconds)
+            return self._ask(request, tensors, watch.left)
         except wire.WireTimeout:
             self._lose(TIMED_OUT, f"no answer within {seconds:.3g} s: is there a loop that does not end?", grace=0)
         except wire.WireClosed:
             self._lose(CRASHED, None, grace=1)
         except wire.WireError as error:
             self._lose(REFUSED, f"an answer was refused: {error}", grace=0)
+        finally:
+            self.used = watch.used()
 
     def close(self):
         """End it; what it would still say is not heard."""
         if not self.lost:
             self._sock.close()
-            self._zygote.stop(self._keeper, 0.0)
+            self._zygote.drop(self._keeper)
             self.lost = WorkerLost(CRASHED, "it has ended")
 
-    def _ask(self, request, tensors, deadline):
-        if select.select([self._sock], [], [], 0)[0] and self._sock.recv(1, socket.MSG_PEEK):
-            raise wire.WireError(UNASKED)
+    def _set_up(self, files, left):
+        """Hand over the files; the number of the process that has taken them."""
+        wire.send(self._sock, {"files": files}, [], left)
+        wire.wait(self._sock, left)
+        pid = stopwatch.sender(self._sock)
+        wire.receive(self._sock, left)
+        return pid
+
+    def _ask(self, request, tensors, left):
+        if not wire.is_silent(self._sock):
+            raise wire.WireError(wire.UNASKED)
         ticket = secrets.token_hex(8)  # not to be guessed: an answer made in advance has none
-        wire.send(self._sock, {"id": ticket, **request}, tensors, deadline)
-        head, found = wire.receive(self._sock, deadline)
+        wire.send(self._sock, {"id": ticket, **request}, tensors, left)
+        head, found = wire.receive(self._sock, left)
         if not isinstance(head, dict) or head.get("id") != ticket:
-            raise wire.WireError(UNASKED)
+            raise wire.WireError(wire.UNASKED)
         if set(head) not in ({"id", "answer"}, {"id", "error"}):
             raise wire.WireError("it has other fields than agreed")
         return head, found

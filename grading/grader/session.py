@@ -1,10 +1,12 @@
 """One submission graded: the private run gives the points, the public run names the mistakes.
 
-What student code says about itself (exceptions, names) is repeated only from the public run, whose
-inputs everybody has: so no text can carry an input or an answer of the private run away.
+What a test or student code says about a failure is repeated only from the public run, whose inputs
+everybody has: so no text can carry an input or an answer of the private run away.
 """
 
+import gc
 import os
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,7 @@ SETTINGS = ("-q", "--rootdir", str(ROOT), WITHOUT_CLOCK,
             *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
 PARROT = "this part is right for the numbers of the public tests only: does your code compute, or look up?"
-ELSEWHERE = "with other numbers than those of the public tests your code raises an exception"
+ELSEWHERE = "with other numbers than those of the public tests your code gives a wrong answer or an exception"
 
 
 @dataclass(frozen=True)
@@ -35,33 +37,56 @@ class Exam:
     arguments: tuple = ("tests",)
 
 
-def grade(intake, zygote, exam):
-    """The result of one submission, as plain data that is the same whenever it is made. GraderError if it can't be."""
-    private = _run(intake, zygote, exam.answers, exam.seed, exam.arguments)
-    red = [test["id"] for test in private if test["outcome"] == FAILED]
+def sit(arguments, serve):
+    """Have pytest collect the tests that the arguments name, and call `serve` with what runs them, a GraderPlugin.
+
+    Collected once, they can be run on any number of submissions, each in a fork. GraderError where they can't be.
+    """
+    import pytest
+
+    served = []
+
+    def when_ready(plugin):
+        served.append(plugin)
+        _warm_up()
+        serve(plugin)
+
+    with unheard():
+        code = pytest.main([*SETTINGS, *arguments], plugins=[GraderPlugin(when_ready)])
+    if not served:
+        raise GraderError(f"the tests could not be collected (pytest's exit code {int(code)})")
+
+
+def _warm_up():
+    """What the tests read when they first need it, read before the forks."""
+    import judge
+    import naming
+
+    judge.all_tests()
+    naming.read_fingerprints()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page that it looks at
+
+
+def grade(intake, zygote, exam, tests):
+    """The result of one submission, as plain data that is the same whenever it is made. GraderError if it can't be.
+
+    `tests` is the GraderPlugin that has collected them.
+    """
+
+    def run(*args):
+        return tests.run(intake, Office(zygote, intake.files), *args)
+
+    private = run(exam.answers, exam.seed)
+    red = {test["id"] for test in private if test["outcome"] == FAILED}
     states = {test["name"]: test["outcome"] for test in private}
-    public = _run(intake, zygote, PUBLIC_ANSWERS, 0, red, states) if red else []
+    public = run(PUBLIC_ANSWERS, 0, red, states) if red else []
     return _result(intake, private, {test["id"]: test for test in public})
 
 
 def failed_result(intake, sentence):
     """The result of a submission that the grader could not grade: no points, and none taken."""
     return {**_head(intake), "state": GRADER_ERROR, "error": sentence, "points": None, "tests": []}
-
-
-def _run(intake, zygote, answers, seed, arguments, known_states=()):
-    import pytest
-
-    plugin = GraderPlugin(intake, Office(zygote, intake.files), answers, known_states)
-    with unheard():
-        code = pytest.main([*SETTINGS, f"--draw-seed={seed}", *arguments], plugins=[plugin])
-    if plugin.failure:
-        raise plugin.failure
-    if code not in (0, 1):
-        raise GraderError(f"the tests could not be run (pytest's exit code {int(code)})")
-    if len(plugin.tests) != len(plugin.expected) or not plugin.tests:
-        raise GraderError(f"only {len(plugin.tests)} of {len(plugin.expected)} tests have a state")
-    return plugin.tests
 
 
 @contextmanager
@@ -103,13 +128,16 @@ def _result(intake, private, public):
 
 
 def _void_parrots(tests, private, public):
-    """Take the points of a part that knows the public numbers only: at least two of its tests say so.
+    """Take the points of an exercise that knows the public numbers only: two tests of one part say so.
 
-    Code that computes, right or wrong, does not pass a test with one seed and fail it with another.
+    Code that computes, right or wrong, does not pass a test with one seed and fail it with another;
+    one such test may be a matter of rounding, two are not. The tests of a part that ask the same
+    exercise are void with them, also those that can ask one number only.
     """
-    flipped = [test["part"] for test in private if public.get(test["id"], {}).get("outcome") == PASSED]
-    for test in tests:
-        if flipped.count(test["part"]) >= 2 and test["state"] in (PASSED, FAILED):
+    flipped = [test for test in private if public.get(test["id"], {}).get("outcome") == PASSED]
+    count = Counter((test["part"], exercise) for test in flipped for exercise in test["asked"])
+    for test, asked in zip(tests, (test["asked"] for test in private), strict=True):
+        if test["state"] in (PASSED, FAILED) and any(count[test["part"], exercise] >= 2 for exercise in asked):
             test |= {"state": FAILED, "earned": 0, "message": PARROT, "mistake": None}
 
 
@@ -122,7 +150,7 @@ def _message(private, public):
         return f"{_exercise(private['exercise'])} is not started"
     if state == WAITING:
         return private["message"].split(":")[0]
-    if state != FAILED or private["in_the_tests_words"]:
+    if state != FAILED or private["out_of_the_grader"]:
         return private["message"]
     return public["message"] if public and public["outcome"] != PASSED else ELSEWHERE
 

@@ -14,7 +14,7 @@ from grading.grader.intake import take_in
 from grading.patches import REFERENCE, ROOT
 
 SECRET = b"the secret of these tests"
-LIMITS = sandbox.Limits(call=3.0, part=5.0, submission=15.0)
+LIMITS = sandbox.Limits(call=2.0, part=4.0, submission=12.0, patience=3.0)
 MODES = ("sandboxed", "unsandboxed")
 
 

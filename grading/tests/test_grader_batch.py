@@ -15,23 +15,24 @@ from attacks.table import ARGUMENTS, ATTACKS
 from grading.grader import sandbox
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import Intake, take_in
-from grading.grader.results import Shelf, file_name, gradescope, table
+from grading.grader.results import Shelf, file_name, gradescope, table, versions
 from grading.grader.run import grade_folder
 from grading.grader.session import Exam
 from grading.grader.states import GraderError
 from grading.patches import REFERENCE, ROOT
 
 SECRET = b"the secret of these tests"
+MADE_BY = versions()  # once: a file may be edited while these tests run
 SANDBOXED = sandbox.bubblewrap() is not None
 CLASS = ("right", "nothing", "exits_in_forward", "garbage", "warns", "nan")
 COMMAND = """
-import sys
+import json, sys
 from pathlib import Path
 
 from attacks.table import ARGUMENTS
 from grading.grader import run
-submissions, out, sandboxed = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True"
-sys.exit(run.grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS))
+submissions, out, sandboxed, made_by = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True", sys.argv[4]
+sys.exit(run.grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=json.loads(made_by)))
 """.replace("SECRET", repr(SECRET))
 
 
@@ -48,7 +49,7 @@ def submissions(tmp_path_factory):
 def start(submissions, out):
     path = os.pathsep.join((str(ROOT), str(ROOT / "grading" / "tests")))
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, str(submissions), str(out), str(SANDBOXED)],
+        [sys.executable, "-c", COMMAND, str(submissions), str(out), str(SANDBOXED), json.dumps(MADE_BY)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -117,7 +118,7 @@ def written(out):
 
 
 def test_a_grader_error_is_tried_twice_and_blocks_the_table(tmp_path, monkeypatch, capsys):
-    def fails(intake, zygote, batch):
+    def fails(intake, zygote, batch, tests):
         if intake.name == "reference":
             return {"state": "graded", "tests": []}
         with (tmp_path / "tries").open("a", encoding="utf-8") as stream:

@@ -20,7 +20,8 @@ found = {name: [(test["name"], test["outcome"], test["mistake"]) for test in tes
 print("RESULT" + json.dumps(found))
 """
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
-MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std")  # and one of every other part
+DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
+MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,11 @@ def test_every_test_has_the_same_state_and_mistake_both_ways(states):
     for name, (here, there) in states.items():
         assert set(here) == set(there)
         assert {test: (here[test], there[test]) for test in here if here[test] != there[test]} == {}, name
+
+
+def test_a_mistake_that_draws_numbers_is_named_both_ways(states):
+    for side in states[DRAWS]:
+        assert DRAWS in {mistake for _, mistake in side.values()}
 
 
 def test_the_comparison_has_seen_every_state(states):

@@ -6,6 +6,7 @@ import platform
 import resource
 import signal
 import sys
+from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x0002_0000, 0x0800_0000, 0x2000_0000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 1, 2, 4, 0x4000, 0x4_0000
@@ -13,6 +14,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 28, 47, 4
 SECURE_ALL = 0b1010_1111  # keep nothing for uid 0, locked
 LAST_CAPABILITY = 63
+MADV_COLLAPSE, HUGE = 25, 2 << 20
 CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -67,6 +69,26 @@ def die_with_parent():
     """Have the kernel end this process when its parent ends."""
     if LIBC is not None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def be_the_first_without_memory():
+    """Where memory runs out, the kernel ends this process and its children before the zygote."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    except OSError:
+        pass  # no Linux, or no right to it: then only the test that runs is in danger, and it is tried again
+
+
+def collapse_pages():
+    """Make this process's memory of huge pages where the kernel can: a fork then costs a quarter."""
+    if LIBC is None:
+        return
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        area, rights, _, _, inode, *_ = line.split()
+        first, last = (int(address, 16) for address in area.split("-"))
+        first, last = -(-first // HUGE) * HUGE, last // HUGE * HUGE
+        if rights == "rw-p" and inode == "0" and first < last:
+            LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), MADV_COLLAPSE)  # a refusal harms nobody
 
 
 def _no_capabilities():

@@ -8,20 +8,21 @@ every value has one of the few forms below, and whatever else comes is a WireErr
 import json
 import numbers
 import re
-import select
+import socket
 import struct
 import time
 from dataclasses import dataclass
 
 import torch
+from safetensors import TensorSpec, serialize
 from safetensors.torch import load as tensors_of_bytes
-from safetensors.torch import save as bytes_of_tensors
 
 from nanolm.config import ModelConfig
 
 from .text import clean
 
 LENGTHS = struct.Struct("!II")
+PIECE = 1 << 16  # bytes that are read or written at once
 HEADER_LIMIT = 1 << 20
 BODY_LIMIT = 32 << 20
 DEPTH_LIMIT = 16
@@ -37,6 +38,7 @@ DTYPES = {
         *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
     )
 }
+UNASKED = "nobody has asked for it"  # early or late: which of the two is a matter of chance
 COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 
@@ -52,52 +54,87 @@ class WireTimeout(Exception):
     """The other side did not answer in time."""
 
 
-def send(sock, head, tensors, deadline=None):
-    """Send one frame: a header of plain JSON and the tensors that it points to."""
+def within(seconds):
+    """A deadline: a function that says how many seconds are left."""
+    end = time.monotonic() + seconds
+    return lambda: end - time.monotonic()
+
+
+def send(sock, head, tensors, left=None):
+    """Send one frame: a header of plain JSON and the tensors that it points to. `left` is a deadline, see within."""
     header = json.dumps(head).encode("ascii")
-    body = bytes_of_tensors({str(index): tensor for index, tensor in enumerate(tensors)}) if tensors else b""
+    body = bytes_of_tensors(tensors)
     if len(header) > HEADER_LIMIT or len(body) > BODY_LIMIT:
         raise WireError(f"a frame of {len(header) + len(body):,} bytes is too large")
     view = memoryview(LENGTHS.pack(len(header), len(body)) + header + body)
-    try:
-        while view:
-            _wait(sock, deadline, write=True)
-            view = view[sock.send(view[: 1 << 16]) :]
-    except (BrokenPipeError, ConnectionError):
-        raise WireClosed() from None
+    while view:
+        view = view[_in_time(sock, left, sock.send, view[:PIECE]) :]
 
 
-def receive(sock, deadline=None):
-    """One frame: (header, tensors). WireError, WireClosed or WireTimeout where there is none."""
-    header_length, body_length = LENGTHS.unpack(_exactly(sock, LENGTHS.size, deadline))
+def receive(sock, left=None):
+    """One frame: (header, tensors). WireError, WireClosed or WireTimeout where there is none, or more than one."""
+    data = bytearray()
+    while len(data) < LENGTHS.size:
+        data += _piece(sock, left)
+    header_length, body_length = LENGTHS.unpack_from(data)
     if header_length > HEADER_LIMIT or body_length > BODY_LIMIT:
         raise WireError(f"a frame announces {header_length + body_length:,} bytes, which is too many")
-    head = _json(_exactly(sock, header_length, deadline))
-    return head, _tensors(_exactly(sock, body_length, deadline))
+    end = LENGTHS.size + header_length + body_length
+    while len(data) < end:
+        data += _piece(sock, left)
+    if len(data) > end:
+        raise WireError(UNASKED)
+    head_end = LENGTHS.size + header_length
+    return _json(data[LENGTHS.size : head_end]), _tensors(bytes(data[head_end:]))
 
 
-def _exactly(sock, count, deadline):
-    chunks = []
-    while count:
-        _wait(sock, deadline)
+def is_silent(sock):
+    """Whether nothing is there to be read."""
+    sock.settimeout(0)
+    try:
+        return not sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+
+
+def wait(sock, left):
+    """Until something is there to be read."""
+    _in_time(sock, left, sock.recv, 1, socket.MSG_PEEK)
+
+
+def _piece(sock, left):
+    piece = _in_time(sock, left, sock.recv, PIECE)
+    if not piece:
+        raise WireClosed()
+    return piece
+
+
+def _in_time(sock, left, call, *args):
+    """What one call of the socket gives, before the deadline."""
+    while True:
+        if left is not None:
+            seconds = left()
+            if seconds <= 0:
+                raise WireTimeout()
+            sock.settimeout(seconds)
         try:
-            chunk = sock.recv(min(count, 1 << 20))
+            return call(*args)
+        except TimeoutError:
+            pass  # the deadline may have moved
         except ConnectionError:
             raise WireClosed() from None
-        if not chunk:
-            raise WireClosed()
-        chunks.append(chunk)
-        count -= len(chunk)
-    return b"".join(chunks)
 
 
-def _wait(sock, deadline, write=False):
-    if deadline is None:
-        return
-    remaining = deadline - time.monotonic()
-    ready = remaining > 0 and any(select.select([] if write else [sock], [sock] if write else [], [], remaining))
-    if not ready:
-        raise WireTimeout()
+def bytes_of_tensors(tensors):
+    """Contiguous CPU tensors as safetensors, numbered from 0. (safetensors.torch.save costs ten times as much.)"""
+    if not tensors:
+        return b""
+    return serialize({str(index): _spec(tensor) for index, tensor in enumerate(tensors)})
+
+
+def _spec(tensor):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return TensorSpec(dtype=dtype, shape=tensor.shape, data_ptr=tensor.data_ptr(), data_len=tensor.nbytes)
 
 
 def _json(data):

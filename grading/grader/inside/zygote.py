@@ -1,7 +1,8 @@
 """One process with torch imported and one thread, which forks a worker whenever it is asked to.
 
-It runs no student code. It is asked over a socket, a packet each: `start` comes with the worker's
-end of its own wire, `stop` ends a worker with all that it has started, `status` with how it ended.
+It runs no student code. It is asked over a socket, a line of JSON each: `start` comes with the worker's
+end of its own wire, `stop` ends a worker with all that it has started and is answered by how it
+ended, `drop` does the same at once and is not answered.
 """
 
 import gc
@@ -24,40 +25,45 @@ def main(fd):
     control = socket.socket(fileno=fd)
     _warm_up()
     control.send(json.dumps({"ready": os.getpid()}).encode())
-    keepers = set()
+    keepers = {}
     while True:
         data, fds, _, _ = socket.recv_fds(control, PACKET, 1)
         if not data:
             break
-        request = json.loads(data)
-        if "start" in request:
-            keeper = _start(request["start"], fds[0], control)
-            os.close(fds[0])
-            keepers.add(keeper)
-            control.send(json.dumps({"keeper": keeper}).encode())
-        elif request["stop"] in keepers:
-            keepers.discard(request["stop"])
-            control.send(json.dumps({"status": _stop(request["stop"], request["grace"])}).encode())
+        for line in data.splitlines():  # only the last may wait for an answer, and only that one brings a descriptor
+            _serve(json.loads(line), fds, control, keepers)
     for keeper in keepers:
         _stop(keeper, 0)
 
 
+def _serve(request, fds, control, keepers):
+    """One request. `keepers` are those that have not been waited for, with the signal that ends them at once."""
+    if "start" in request:
+        keeper = _start(request["start"], fds[0], control)
+        os.close(fds[0])
+        keepers[keeper] = signal.SIGKILL if request["start"]["namespaces"] else signal.SIGTERM
+        control.send(json.dumps({"keeper": keeper}).encode())
+    elif "stop" in request and request["stop"] in keepers:
+        del keepers[request["stop"]]
+        control.send(json.dumps({"status": _stop(request["stop"], request["grace"])}).encode())
+    elif "drop" in request and request["drop"] in keepers:
+        os.kill(request["drop"], keepers[request["drop"]])
+    for keeper in list(keepers):
+        if os.waitpid(keeper, os.WNOHANG)[0]:
+            del keepers[keeper]
+
+
 def _warm_up():
-    """What every worker needs, imported once; nothing parallel may run before a fork."""
+    """What every worker needs, imported and used once; nothing parallel may run before a fork."""
     import torch
 
     torch.set_num_threads(1)
-    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
+    from . import warm
 
-    from . import wire, worker  # noqa: F401
-
-    for device in ("cpu", "meta"):
-        with torch.no_grad():
-            x = torch.nn.Linear(2, 2, device=device)(torch.arange(4.0, device=device).view(2, 2)[:, [1, 0]])
-            torch.softmax(x * x, dim=-1).sum()
-    wire.decode(wire.encode(x, []), [])
+    warm.up()
     gc.collect()
     gc.freeze()  # a collection in a worker would copy every page that it looks at
+    confine.collapse_pages()
 
 
 def _start(settings, wire_fd, control):
@@ -86,6 +92,7 @@ def _keep(settings, wire_fd, control):
     """Be process 1 of the worker's namespace. The exit code says how the worker ended: 128 + signal, or its code."""
     control.close()
     confine.die_with_parent()
+    confine.be_the_first_without_memory()
     if settings["namespaces"]:
         confine.private_mounts(settings["room"], settings["room_size"])
     child = os.fork()
