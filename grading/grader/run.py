@@ -70,11 +70,11 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
     if not intakes:
         raise RunError(f"{submissions} is empty: put a folder for each submission there.")
     shelf = Shelf(out.absolute())
-    graded = grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments, limits)
+    graded = grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments, limits, made_by)
     return _export(shelf, intakes, graded)
 
 
-def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None):
+def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
     """Put a result on the shelf for each intake that has no valid one there; how many those were."""
     with _alone(shelf.out) as work:
         batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
