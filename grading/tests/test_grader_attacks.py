@@ -6,7 +6,7 @@ import sqlite3
 import time
 
 import pytest
-from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS
+from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS, LISTED, OF_OTHER_TESTS
 
 from grading.grader import sandbox
 from grading.grader.batch import Batch, prepare
@@ -113,11 +113,9 @@ def workers_alive():
     return found
 
 
-def test_every_row_is_played_somewhere():
-    from attacks.table import OF_NOTEBOOKS, OF_OTHER_TESTS
-
-    played = {attack.row for attack in ATTACKS.values()} | set(OF_NOTEBOOKS) | set(OF_OTHER_TESTS)
-    own = [attack for attack in ATTACKS.values() if attack.row == "own"]
-    assert len(played) >= 20 and len(own) >= 20
-    for file in OF_OTHER_TESTS.values():
-        assert (ROOT / "grading" / "tests" / file).is_file()
+def test_every_row_of_the_list_is_played_and_no_other():
+    played = {attack.row for attack in ATTACKS.values() if not attack.row.startswith(("own", "control"))}
+    assert played | set(OF_OTHER_TESTS) == set(LISTED) and len(LISTED) == len(set(LISTED))
+    assert sum(attack.row == "own" for attack in ATTACKS.values()) >= 20
+    for file, test in OF_OTHER_TESTS.values():
+        assert f"def {test}(" in (ROOT / "grading" / "tests" / file).read_text(encoding="utf-8"), test

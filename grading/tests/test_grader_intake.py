@@ -48,6 +48,11 @@ def test_several_equal_folders_are_a_question_to_the_student(submission):
     assert intake.texts == {} and intake.notes == ("several folders hold the week's files: hand in one.",)
 
 
+def test_a_notebook_of_any_kind_does_not_stand_in_the_way_of_the_files(submission):
+    intake = submission({"rope.py": CODE, "week06.ipynb": "{", "week06 (1).ipynb": b"\xff\0"})
+    assert intake.texts == {"rope": CODE} and not intake.refused and not intake.notes
+
+
 def test_an_empty_submission_says_what_to_hand_in(submission):
     intake = submission({"week06 (1).ipynb": "{}"})
     assert intake.texts == {} and "none of the week's files was found" in intake.notes[0]

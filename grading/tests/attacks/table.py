@@ -254,6 +254,15 @@ return x
            beside={"modules.py": ""}, states=FAILED),
     Attack("truncated_file", "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
            beside={"modules.py": MODULE[:150]}, states=FAILED),
+    Attack("merge_conflict", "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
+           beside={"modules.py": "x = 1\n<<<<<<< HEAD\ny = 1\n=======\n>>>>>>> theirs\n"},
+           states={"not submitted"}),
+    Attack("notebook_that_is_no_json",
+           "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
+           RIGHT, states=PASSED, points=5, beside={"week06.ipynb": "{", "week06 (1).ipynb": ""}),
+    Attack("mixed_tabs",
+           "`exercises_en/` missing, renamed, nested, Windows line ends, UTF-16, syntax error, tab mix, NUL byte",
+           beside={"modules.py": "def f(x):\n\tif x:\n        return 1\n"}, states=FAILED),
     Attack("script_in_exceptions", "`<script>` in output, names, exceptions; terminal escapes",
            "raise type('<script>\\x1b[2J', (Exception,), {})('\\x1b]0;<script>alert(1)</script>\\x07\\n\\u202e')"),
 ]  # fmt: skip
@@ -467,19 +476,48 @@ return x
 
 ATTACKS = {attack.name: attack for attack in (*ROWS, *WIRE, *TENSORS, *PROCESS)}
 
-# Rows that only a notebook can play: they belong to the nbgrader side.
-OF_NOTEBOOKS = (
+# Every row of the list of attacks, by its first column.
+LISTED = (
+    "torch.py or ipykernel_launcher.py beside the notebook",
+    "conftest.py, sitecustomize.py, pytest.ini, nbgrader_config.py beside the code",
+    "rebind or patch assert_close, pytest, builtins, TestReport",
     "input or AST transformer, patched `do_execute`",
+    "object that equals everything; tensor subclass with its own comparison",
     "a test cell made to return points",
+    "read the hidden tests, the inputs' seed, the reference, other students' work",
+    "hard-coded answers to the public tests",
+    "one SQL line against the gradebook",
+    "write into the source folder; symlink to the source notebook",
+    "kill the parent",
+    "os._exit(0) at import or in forward; SIGKILL itself; segmentation fault",
+    "infinite loop; with except BaseException; with SIGINT ignored; at import",
+    FLOOD,
+    "warning on stderr in a right answer",
     "delete, duplicate, split, reorder test cells; edit points; cell to markdown; extra grade id; metadata gone",
+    "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
+    "`exercises_en/` missing, renamed, nested, Windows line ends, UTF-16, syntax error, tab mix, NUL byte",
+    "`<script>` in output, names, exceptions; terminal escapes",
+    "hidden tests printed in feedback",
     "time stamp `2026-11-29 10:00:00 +0900`, `JST`, empty, in the future",
+    "grading stopped half-way (power, kill -9)",
+    "the grader itself fails",
 )
-# Rows that other tests of the grader play.
+
+# Rows that other tests play: row -> file, test.
 OF_OTHER_TESTS = {
-    "hard-coded answers to the public tests": "test_grader_secret.py",
-    "`exercises_en/` missing, renamed, nested, Windows line ends, UTF-16, syntax error, tab mix, NUL byte":
-        "test_grader_intake.py",
-    "hidden tests printed in feedback": "test_grader_attacks.py",
-    "grading stopped half-way (power, kill -9)": "test_grader_batch.py",
-    "the grader itself fails": "test_grader_batch.py",
+    "input or AST transformer, patched `do_execute`":
+        ("test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
+    "a test cell made to return points":
+        ("test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
+    "delete, duplicate, split, reorder test cells; edit points; cell to markdown; extra grade id; metadata gone":
+        ("test_course_answers.py", "test_a_damaged_notebook_gives_its_answers_and_names_the_damage"),
+    "time stamp `2026-11-29 10:00:00 +0900`, `JST`, empty, in the future":
+        ("test_times.py", "test_what_is_no_time_is_one_sentence"),
+    "hard-coded answers to the public tests":
+        ("test_grader_secret.py", "test_hard_coded_answers_to_the_public_tests_earn_nothing"),
+    "hidden tests printed in feedback":
+        ("test_grader_attacks.py", "test_what_students_read_is_plain_text_without_private_numbers"),
+    "grading stopped half-way (power, kill -9)":
+        ("test_grader_batch.py", "test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing"),
+    "the grader itself fails": ("test_grader_batch.py", "test_a_grader_error_is_tried_twice_and_blocks_the_table"),
 }  # fmt: skip
