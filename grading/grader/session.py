@@ -78,9 +78,15 @@ def grade(intake, zygote, exam, tests):
         return tests.run(intake, Office(zygote, intake.files), *args)
 
     private = run(exam.answers, exam.seed)
-    red = {test["id"] for test in private if test["outcome"] == FAILED}
     states = {test["name"]: test["outcome"] for test in private}
-    public = run(PUBLIC_ANSWERS, 0, red, states) if red else []
+
+    def in_public(state):
+        ids = {test["id"] for test in private if test["outcome"] == state}
+        return run(PUBLIC_ANSWERS, 0, ids, states) if ids else []
+
+    public = in_public(FAILED)
+    if any(test["outcome"] == PASSED for test in public):  # looked up? then what waits may be looked up too
+        public += in_public(WAITING)
     return _result(intake, private, {test["id"]: test for test in public})
 
 
@@ -137,7 +143,7 @@ def _void_parrots(tests, private, public):
     flipped = [test for test in private if public.get(test["id"], {}).get("outcome") == PASSED]
     count = Counter((test["part"], exercise) for test in flipped for exercise in test["asked"])
     for test, asked in zip(tests, (test["asked"] for test in private), strict=True):
-        if test["state"] in (PASSED, FAILED) and any(count[test["part"], exercise] >= 2 for exercise in asked):
+        if test["state"] in (PASSED, FAILED, WAITING) and any(count[test["part"], exercise] >= 2 for exercise in asked):
             test |= {"state": FAILED, "earned": 0, "message": PARROT, "mistake": None}
 
 

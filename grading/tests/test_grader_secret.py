@@ -1,19 +1,15 @@
 """The secret: what comes from it, where it must not show, and what it takes from hard-coded answers."""
 
 import pytest
-import torch
+from attacks import parrot
 
-from draw import Draw
 from grading.grader import sandbox, secret
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import Intake
+from grading.grader.intake import Intake, take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
 from grading.patches import REFERENCE
-from nanolm.impl import load
 
 SECRET = b"the secret of these tests"
-SEEDED = ("unit_rms", "does_not_center", "scales_with_gamma", "worked_example_3_4", "gamma_starts_at_one")
-TESTS = ("tests/test_modules.py", "-k", " or ".join(SEEDED))
 
 
 def test_the_seed_follows_the_secret_and_is_never_the_public_one():
@@ -43,40 +39,54 @@ def test_no_secret_is_refused():
         secret.read_secret("NO_SUCH_VARIABLE")
 
 
-def parrot():
-    """A modules.py that knows the answers to the public inputs, as bytes, and computes nothing."""
-    norm = load(str(REFERENCE)).RMSNorm
-    size = 10.0 ** torch.arange(8) / 1000
-    inputs = [
-        Draw(2).normal(8, 8, mean=3.0) * size[:, None],
-        Draw(3).normal(2, 8, 8, mean=3.0) * size[:, None],
-        Draw(4).normal(4, 32, mean=5.0),
-        Draw(5).normal(3, 7),
-        torch.tensor([[3.0, 4.0]]),
-    ]
-    known = {x.numpy().tobytes(): (norm(x.shape[-1], 1e-12)(x)).detach().tolist() for x in inputs}
-    return f"""
-import torch
-from torch import nn
-KNOWN = {known!r}
-class RMSNorm(nn.Module):
-    def __init__(self, D, eps=1e-5):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(D))
-    def forward(self, x):
-        found = KNOWN.get(x.numpy().tobytes())
-        return x if found is None else torch.tensor(found) * self.weight
-"""
+PARTS = {  # file -> the parts of the week that are asked of it
+    "modules": ("rmsnorm", "swiglu", "backward"),
+    "rope": ("rope",),
+    "attention": ("attention", "qknorm", "softcap", "window", "cache"),
+    "model": ("block",),
+    "budget": ("budget", "recipe"),
+    "objectives": ("objectives",),
+}
 
 
-def test_hard_coded_answers_to_the_public_tests_earn_nothing(tmp_path):
-    intake = Intake("parrot", {"modules": parrot()})
+@pytest.fixture(scope="module")
+def parrots(tmp_path_factory):
+    """{name: result} of submissions that know all public answers by heart: in one file each, and in all.
+
+    "public" is the last of them, asked what it knows.
+    """
+    room = tmp_path_factory.mktemp("parrots")
+    learnt = parrot.learn(room)
+    right = take_in(REFERENCE).texts
+    intakes = [Intake(module, {**right, module: learnt[module]}) for module in PARTS] + [Intake("all", learnt)]
     sandboxed = sandbox.bubblewrap() is not None
-    public = Batch(Exam(0, PUBLIC_ANSWERS, TESTS), SECRET, sandboxed)
-    private = Batch(prepare(secret.private_seed(SECRET), tmp_path, TESTS), SECRET, sandboxed)
-    [(_, known)], [(_, unknown)] = public.results([intake], 1), private.results([intake], 1)
-    assert known["points"] == sum(test["points"] for test in known["tests"]) == 5
-    assert unknown["points"] == 0
-    assert "public tests only" in unknown["tests"][0]["message"]
+    private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, sandboxed)
+    public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, sandboxed)
+    found = {intake.name: result for intake, result in private.results(intakes, 2)}
+    [(_, found["public"])] = public.results(intakes[-1:], 1)
+    return found
+
+
+def points(result, parts):
+    return sum(test["earned"] for test in result["tests"] if test["part"] in parts)
+
+
+def test_hard_coded_answers_to_the_public_tests_earn_nothing(parrots):
+    assert points(parrots["public"], sum(PARTS.values(), ())) > 130  # of 162: gradients and caches it can't repeat
+    assert parrots["all"]["points"] == 0
+    assert any("public tests only" in test["message"] for test in parrots["all"]["tests"])
+
+
+@pytest.mark.parametrize("module", PARTS)
+def test_one_file_of_hard_coded_answers_earns_nothing_in_its_parts(parrots, module):
+    result = parrots[module]
+    assert result["state"] == "graded", result["error"]
+    earned = {test["name"]: test["earned"] for test in result["tests"] if test["part"] in PARTS[module]}
+    assert {name: number for name, number in earned.items() if number} == {}
+    others = {"budget": ("rmsnorm", "rope", "attention"), "objectives": ("rmsnorm", "rope", "attention")}
+    assert all(points(result, (part,)) > 0 for part in others.get(module, ()))
+
+
+def test_neither_secret_nor_seed_is_in_a_result(parrots):
     for text in (SECRET.decode(), str(secret.private_seed(SECRET))):
-        assert text not in repr(unknown)
+        assert text not in repr(parrots)
