@@ -252,7 +252,8 @@ def test_rope_score_depends_on_relative_position(student):
 @pytest.mark.points(0)
 def test_rope_score_changes_with_distance(student):
     draw = Draw(35)
-    q, k = draw.normal(8), draw.normal(8)
+    size = draw.real(1.0, 8.0, 10.0)  # of other numbers than the public ones: large, so that chance hides nothing
+    q, k = draw.normal(8, std=size), draw.normal(8, std=size)
     moves = abs(float(score(student, q, k, 5, 3) - score(student, q, k, 9, 3)))
     expect.that(moves > 1e-2, "the score ignores the distance", "Is the turned x what you return?", "a change", moves)
 
