@@ -2,9 +2,10 @@
 
     inside/      all that the sandbox sees of the course besides nanolm/: wire, worker, zygote
     sandbox.py   starts the zygote, in bubblewrap or without; a Worker is one process of student code
+    stopwatch.py how long a worker has run, by the processor and by the clock
     remote.py    the Subject that tests ask, answered by a worker
     intake.py    which files of a submission are taken, and in what state
-    plugin.py    makes pytest run the week's tests on a remote Subject
+    plugin.py    the week's tests, collected by pytest once, run on one remote Subject after the other
     session.py   one submission graded: its result as plain data
     batch.py     many submissions side by side, one writer
     results.py   result files, CSV, Gradescope

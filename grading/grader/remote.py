@@ -30,6 +30,7 @@ class Office:
         self._part = None
         self._begins = False  # no question of this test has been asked yet
         self._used = {}  # part -> seconds
+        self.flood = False  # code has printed much
         self._handles = 0
 
     def enter(self, part):
@@ -80,6 +81,7 @@ class Office:
             head, found = self._worker.ask(request, tensors, seconds)
         finally:
             self._used[self._part] = self._used.get(self._part, 0.0) + self._worker.used
+            self.flood = self.flood or self._worker.flood
         try:
             if "error" in head:
                 raise error_of(head["error"])

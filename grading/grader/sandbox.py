@@ -223,6 +223,7 @@ class Worker:
         self._oom_before = zygote.group.kills_for_memory()
         self.lost = None  # the WorkerLost that ended it
         self.used = 0.0  # seconds of the last question
+        self.flood = False  # it says that its code has printed much
         stopwatch.announce(sock)
         try:
             self._pid = self._set_up(files, wire.within(START_SECONDS))
@@ -268,6 +269,7 @@ class Worker:
         head, found = wire.receive(self._sock, left)
         if not isinstance(head, dict) or head.get("id") != ticket:
             raise wire.WireError(wire.UNASKED)
+        self.flood = head.pop("flood", self.flood) is True
         if set(head) not in ({"id", "answer"}, {"id", "error"}):
             raise wire.WireError("it has other fields than agreed")
         return head, found

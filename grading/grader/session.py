@@ -25,6 +25,7 @@ SETTINGS = ("-q", "--rootdir", str(ROOT), WITHOUT_CLOCK,
             *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
 PARROT = "this part is right for the numbers of the public tests only: does your code compute, or look up?"
+FLOOD = "your code prints a lot: its output was cut. That changes no points."
 ELSEWHERE = "with other numbers than those of the public tests your code gives a wrong answer or an exception"
 
 
@@ -74,8 +75,11 @@ def grade(intake, zygote, exam, tests):
     `tests` is the GraderPlugin that has collected them.
     """
 
+    offices = []
+
     def run(*args):
-        return tests.run(intake, Office(zygote, intake.files), *args)
+        offices.append(Office(zygote, intake.files))
+        return tests.run(intake, offices[-1], *args)
 
     private = run(exam.answers, exam.seed)
     states = {test["name"]: test["outcome"] for test in private}
@@ -87,7 +91,8 @@ def grade(intake, zygote, exam, tests):
     public = in_public(FAILED)
     if any(test["outcome"] == PASSED for test in public):  # looked up? then what waits may be looked up too
         public += in_public(WAITING)
-    return _result(intake, private, {test["id"]: test for test in public})
+    notes = (FLOOD,) if any(office.flood for office in offices) else ()
+    return _result(intake, private, {test["id"]: test for test in public}, notes)
 
 
 def failed_result(intake, sentence):
@@ -119,7 +124,7 @@ def _head(intake):
     }
 
 
-def _result(intake, private, public):
+def _result(intake, private, public, notes=()):
     tests = []
     for test in private:
         shown = {name: test[name] for name in ("name", "part", "points")}
@@ -130,7 +135,9 @@ def _result(intake, private, public):
         tests.append(shown)
     _void_parrots(tests, private, public)
     points = sum(test["earned"] for test in tests)
-    return {**_head(intake), "state": "graded", "error": "", "points": points, "tests": tests}
+    head = _head(intake)
+    head["notes"] += notes
+    return {**head, "state": "graded", "error": "", "points": points, "tests": tests}
 
 
 def _void_parrots(tests, private, public):

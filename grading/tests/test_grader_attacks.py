@@ -77,6 +77,12 @@ def test_an_attack_ends_in_its_state_and_steals_nothing(results, mode, name):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_a_flood_of_output_is_said_and_other_output_is_not(results, mode):
+    said = {name for name, result in results(mode).items() if any("output was cut" in n for n in result["notes"])}
+    assert said == {"prints_100_megabytes", "prints_600k_lines"}
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_what_students_read_is_plain_text_without_private_numbers(results, mode):
     for name, result in results(mode).items():
         text = json.dumps(result, ensure_ascii=False)

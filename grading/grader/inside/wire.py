@@ -22,7 +22,7 @@ from nanolm.config import ModelConfig
 from .text import clean
 
 LENGTHS = struct.Struct("!II")
-PIECE = 1 << 16  # bytes that are read or written at once
+PIECE = 1 << 20  # bytes that are read or written at once
 HEADER_LIMIT = 1 << 20
 BODY_LIMIT = 32 << 20
 DEPTH_LIMIT = 16
@@ -72,20 +72,12 @@ def send(sock, head, tensors, left=None):
 
 
 def receive(sock, left=None):
-    """One frame: (header, tensors). WireError, WireClosed or WireTimeout where there is none, or more than one."""
-    data = bytearray()
-    while len(data) < LENGTHS.size:
-        data += _piece(sock, left)
-    header_length, body_length = LENGTHS.unpack_from(data)
+    """One frame and nothing beyond it: (header, tensors). WireError, WireClosed or WireTimeout where there is none."""
+    header_length, body_length = LENGTHS.unpack(_exactly(sock, LENGTHS.size, left))
     if header_length > HEADER_LIMIT or body_length > BODY_LIMIT:
         raise WireError(f"a frame announces {header_length + body_length:,} bytes, which is too many")
-    end = LENGTHS.size + header_length + body_length
-    while len(data) < end:
-        data += _piece(sock, left)
-    if len(data) > end:
-        raise WireError(UNASKED)
-    head_end = LENGTHS.size + header_length
-    return _json(data[LENGTHS.size : head_end]), _tensors(bytes(data[head_end:]))
+    data = _exactly(sock, header_length + body_length, left)
+    return _json(data[:header_length]), _tensors(data[header_length:])
 
 
 def is_silent(sock):
@@ -102,11 +94,15 @@ def wait(sock, left):
     _in_time(sock, left, sock.recv, 1, socket.MSG_PEEK)
 
 
-def _piece(sock, left):
-    piece = _in_time(sock, left, sock.recv, PIECE)
-    if not piece:
-        raise WireClosed()
-    return piece
+def _exactly(sock, count, left):
+    pieces = []
+    while count:
+        piece = _in_time(sock, left, sock.recv, min(count, PIECE))
+        if not piece:
+            raise WireClosed()
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
 
 
 def _in_time(sock, left, call, *args):

@@ -12,6 +12,7 @@ from nanolm.impl import Implementation, ImplementationError
 from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError, Subject, seed_student_code
 
 from . import wire
+from .said import LIMIT, replace_streams
 
 ERRORS = (*GUARDED_ERRORS, ImplementationError)
 METHODS = (
@@ -31,6 +32,7 @@ def serve(sock, room):
     elsewhere = room / "elsewhere"
     elsewhere.mkdir()
     os.chdir(elsewhere)
+    said = replace_streams()
     desk = Desk(Subject(Implementation("submission", folder)))
     wire.send(sock, {"answer": None}, [])  # in place, and still without student code
     while True:
@@ -38,16 +40,20 @@ def serve(sock, room):
             head, tensors = wire.receive(sock)
         except wire.WireClosed:
             return
-        _answer(sock, desk, head, tensors, folder)
+        _answer(sock, desk, head, tensors, folder, said)
 
 
-def _answer(sock, desk, head, tensors, folder):
+def _answer(sock, desk, head, tensors, folder, said):
     found = []
     try:
         answer = {"id": head["id"], "answer": wire.encode(desk.do(head, tensors), found)}
-        wire.send(sock, answer, found)
+        wire.send(sock, answer | _flood(said), found)
     except BaseException as error:  # also KeyboardInterrupt, and whatever else student code may raise
-        wire.send(sock, {"id": head["id"], "error": _described(error, folder)}, [])
+        wire.send(sock, {"id": head["id"], "error": _described(error, folder)} | _flood(said), [])
+
+
+def _flood(said):
+    return {"flood": True} if said.bytes > LIMIT else {}
 
 
 def _described(error, folder):
