@@ -7,8 +7,10 @@ heads, H head size, G = N / K.
 
 import contextlib
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nanolm.cache import Cache, LayerCache
 from nanolm.clock import Clock
@@ -19,6 +21,7 @@ from nanolm.subject import ContractError
 
 BF16, FP32 = torch.bfloat16, torch.float32
 EPS = 1e-5
+FUSED = partial(torch.nn.functional.scaled_dot_product_attention, is_causal=True, enable_gqa=True)
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,8 @@ def rmsnorm_against_layernorm(bench):
     def layernorm():
         wide = x.to(FP32)
         centred = wide - wide.mean(dim=-1, keepdim=True)
-        square = centred.pow(2).mean(dim=-1, keepdim=True)
-        return (centred * torch.rsqrt(square + EPS) * gain + shift).to(x.dtype)
+        variance = centred.var(dim=-1, keepdim=True, correction=0)
+        return (centred * torch.rsqrt(variance + EPS) * gain + shift).to(x.dtype)
 
     return bench.clock.row(
         "rmsnorm_against_layernorm", ("RMSNorm", lambda: norm(x)), ("LayerNorm written out", layernorm),
@@ -119,19 +122,23 @@ def swiglu_against_gelu(bench):
 
 
 def attention_against_fused(bench):
-    attention, given = _attention(bench)
     return bench.clock.row(
-        "attention_against_fused", ("attention", lambda: attention(*given)),
-        ("the same around torch's fused call", lambda: _peer(bench.cfg, attention, *given, fused=True)), "about 1",
+        "attention_against_fused", ("attention", _attention(bench)),
+        ("as much work around torch's fused call", _peer(bench)), "about 1",
     )  # fmt: skip
 
 
 def attention_against_written_out(bench):
-    attention, given = _attention(bench)
+    """torch's math path writes the scores out, T x T for every query head."""
+    written_out = _peer(bench)
+
+    def peer():
+        with sdpa_kernel(SDPBackend.MATH):
+            return written_out()
+
     return bench.clock.row(
-        "attention_against_softmax", ("attention", lambda: attention(*given)),
-        ("the same with its softmax written out", lambda: _peer(bench.cfg, attention, *given, fused=False)),
-        "3 and more", gate=2.0,
+        "attention_against_softmax", ("attention", _attention(bench)),
+        ("the same with its scores written out", peer), "3 and more", gate=2.0,
     )  # fmt: skip
 
 
@@ -222,31 +229,24 @@ def _norm(bench):
 def _attention(bench):
     T = bench.sizes.T
     attention = bench.built(lambda: bench.impl.GroupedQueryAttention(bench.cfg))
-    return attention, (bench.random(1, T, bench.sizes.D), *bench.tables(torch.arange(T)))
+    x, tables = bench.random(1, T, bench.sizes.D), bench.tables(torch.arange(T))
+    return lambda: attention(x, *tables)
 
 
-def _peer(cfg, attention, x, cos, sin, fused):
-    """Attention from the same weights: the fused call on N heads, or scores, mask and softmax one by one."""
-    B, T, _ = x.shape
-    weights = dict(attention.named_parameters())
-    q, k, v = (
-        torch.nn.functional.linear(x, weights[f"w_{name}.weight"]).view(B, T, -1, cfg.H).transpose(1, 2)
-        for name in "qkv"
-    )
-    q, k = _turned(q, cos, sin), _turned(k, cos, sin)
-    if fused:
-        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    else:
-        k, v = k.repeat_interleave(cfg.G, dim=1), v.repeat_interleave(cfg.G, dim=1)
-        hidden = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)
-        scores = (q @ k.transpose(-2, -1) * cfg.H**-0.5).masked_fill(hidden, -torch.inf)
-        mixed = scores.softmax(dim=-1) @ v
-    return torch.nn.functional.linear(mixed.transpose(1, 2).reshape(B, T, -1), weights["w_o.weight"])
+def _peer(bench):
+    """As much work as attention has, on heads made beforehand: four projections, two turns, torch's own call."""
+    cfg, T, D = bench.cfg, bench.sizes.T, bench.sizes.D
+    x, tables = bench.random(1, T, D), bench.tables(torch.arange(T))
+    weights = [bench.random(D, heads * cfg.H) for heads in (cfg.N, cfg.K, cfg.K, cfg.N)]
+    q, k, v = (bench.random(1, heads, T, cfg.H) for heads in (cfg.N, cfg.K, cfg.K))
 
+    def work():
+        for weight in weights:
+            x @ weight
+        turned = [bench.impl.apply_rope(heads, *tables) for heads in (q, k)]
+        return FUSED(*turned, v)
 
-def _turned(x, cos, sin):
-    a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2).to(x.dtype)
+    return work
 
 
 def _decode_step(bench, N, K):

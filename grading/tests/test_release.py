@@ -11,7 +11,6 @@ import pytest
 
 from grading.release import bundle, command, release, trial
 from grading.release.errors import LeakError, ReleaseError
-from grading.release.leaks import Guard
 from grading.release.packages import EXTRAS
 from grading.stubs import REFERENCE, ROOT, generate
 from nanolm.config import PRESETS
@@ -58,7 +57,7 @@ def test_the_bundle_is_whole(files):
     expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb")}
     for folder, kinds in (("tests", ("*.py", "*.toml", "*.safetensors")), ("nanolm", ("*.py",))):
         expected |= {path.relative_to(ROOT).as_posix() for kind in kinds for path in (ROOT / folder).rglob(kind)}
-    assert set(files) == expected - bundle.HELD_BACK
+    assert set(files) == expected
 
 
 def test_exercises_are_the_stubs_even_where_this_copy_is_solved(files):
@@ -93,7 +92,7 @@ def test_nothing_imports_or_names_what_a_student_lacks(files):
 def test_every_file_and_test_that_is_named_anywhere_is_there(files):
     texts = {path: data.decode() for path, data in files.items() if not path.endswith("safetensors")}
     tests = "".join(text for path, text in texts.items() if path.startswith("tests/test_"))
-    there = set(files) | bundle.HELD_BACK
+    there = set(files)
     for path, text in texts.items():
         named = set(re.findall(r"\b(?:nanolm|tests|notebooks|exercises_en)/[\w/]+\.\w+", text))
         named |= {f"tests/{name}" for name in re.findall(r"\btest_\w+\.py", text)}
@@ -101,12 +100,6 @@ def test_every_file_and_test_that_is_named_anywhere_is_there(files):
         functions = set(re.findall(r"\btest_\w+\b(?!\.py)", text))
         known = {name for name in functions if f"def {name}(" in tests or f"tests/{name}.py" in there}
         assert functions == known, path
-
-
-def test_what_is_held_back_would_leak():
-    """Where it does not any more, it belongs into the bundle: take it off HELD_BACK."""
-    assert Guard().leaks("nanolm/timing.py", (ROOT / "nanolm" / "timing.py").read_bytes())
-    assert "nanolm import timing" in (ROOT / "tests" / "test_timing_cuda.py").read_text(encoding="utf-8")
 
 
 def test_every_path_in_the_readme_exists(files, readme):
