@@ -117,7 +117,7 @@ def test_the_feedback_page_shows_marks_and_the_mistake(course, lab, browser):
     until(browser, page.exists)
     browser.get(page.as_uri())
     text = browser.find_element(By.TAG_NAME, "body").text
-    assert "rope: 2 of 3 points" in text and f"{MARK:g}" in text
+    assert "2 of 20" in text and f"{MARK:g}" in text
     assert "test_rmsnorm_does_not_center" in text and "rmsnorm-centers" in text
     assert "For the grader" not in text and not browser.find_elements(By.CSS_SELECTOR, "script[src]")
     look(browser, "10_feedback")
