@@ -8,13 +8,14 @@ import datetime
 import os
 import sys
 
-from grading.bench import classroom, cuda, loop, models
+from grading.bench import classroom, cuda, loop, models, stock
 from grading.bench.ratio import table
 from grading.patches import ROOT
 from nanolm.clock import machine
 
 BENCHES = {
     "tests": loop.ratios,
+    "grading": stock.ratios,
     "models": models.ratios,
     "watch": classroom.watch,
     "notebooks": classroom.notebooks,

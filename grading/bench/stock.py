@@ -1,11 +1,10 @@
-"""`python -m grading.bench.stock`: our grader against stock `nbgrader autograde`, on the same honest submissions.
+"""Our grader against stock `nbgrader autograde`, on the same honest submissions.
 
 Stock nbgrader opens the week's notebook in a kernel, where a self-check cell for each part runs that part's public
 tests on the student's files. Whole commands are timed, ours before, between and after both halves of stock's, so that a
 machine whose speed drifts decides nothing. The scores of the core parts must be the same both ways.
 """
 
-import argparse
 import csv
 import json
 import os
@@ -17,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grading.bench.ratio import Ratio, table
+from grading.bench.ratio import Ratio
 from grading.grader import sandbox
 from grading.marks import WEEK
 from grading.patches import REFERENCE, ROOT, load_mistakes, load_variants, materialise
@@ -35,9 +34,12 @@ c.ExecutePreprocessor.timeout = c.Execute.timeout = 300
 
 
 def ratios(runs):
-    """Seconds a submission: stock, ours with two jobs; then ours with one job and with two."""
+    """Seconds a submission: stock, ours with two jobs; then ours with one job and with two.
+
+    One run, whatever is asked: its twenty submissions are twenty repetitions, and stock takes minutes for them.
+    """
     with tempfile.TemporaryDirectory() as room:
-        yield from _measured(Path(room), runs)
+        yield from _measured(Path(room), min(runs, 1))
 
 
 def _measured(room, runs):
@@ -144,18 +146,3 @@ def _same(stock, our):
     differ = {name: (stock.get(name), our[name]) for name in our if stock.get(name) != our[name]}
     if differ:
         raise SystemExit(f"the scores differ (stock, ours): {json.dumps(differ)}")
-
-
-def main(argv=None):
-    """Measure, print the two ratios and that the scores are the same."""
-    parser = argparse.ArgumentParser(prog="python -m grading.bench.stock", description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=int, default=1, help="times that all is graded both ways")
-    args = parser.parse_args(argv)
-    print(f"{COUNT} honest submissions, seconds for each; the scores of the core are compared")
-    print(*table(list(ratios(args.runs))), sep="\n")
-    print("the scores are the same both ways")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
