@@ -56,6 +56,7 @@ def close(got, expected, within, symptom, cause):
         MEASURED.append((float("inf"), within))
         bad = "NaN" if bool(torch.isnan(got).any()) else "infinity"
         raise Mistake(f"{symptom} ({bad} came out)", "finite numbers", bad, cause)
+    finite(expected, "what it is compared with", cause)  # it may come from the same code: nothing is near NaN
     difference = (got - expected).abs()
     that(difference.numel() > 0, "the result is empty", "Where did its entries go?", "some numbers", "none")
     worst = int(difference.argmax())

@@ -13,7 +13,18 @@ from pathlib import Path
 
 from grading.grader.plugin import GraderPlugin
 from grading.grader.remote import Office
-from grading.grader.states import FAILED, GRADER_ERROR, NOT_STARTED, PASSED, WAITING, GraderError
+from grading.grader.states import (
+    CRASHED,
+    FAILED,
+    GRADER_ERROR,
+    NOT_STARTED,
+    OUT_OF_MEMORY,
+    PASSED,
+    REFUSED,
+    TIMED_OUT,
+    WAITING,
+    GraderError,
+)
 from grading.patches import ROOT
 from nanolm.impl import FILE_OF
 
@@ -26,6 +37,13 @@ SETTINGS = ("-q", "--rootdir", str(ROOT), WITHOUT_CLOCK,
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
 PARROT = "this part is right for the numbers of the public tests only: does your code compute, or look up?"
 FLOOD = "your code prints a lot: its output was cut. That changes no points."
+READY_MADE = "no points: this part is torch's ready-made one, and the exercise is to write it"
+LOST = {
+    TIMED_OUT: "your code took more time than it may: is there a loop that does not end?",
+    OUT_OF_MEMORY: "your code asked for more memory than it may use",
+    CRASHED: "your code ended its process",
+    REFUSED: "an answer was refused: it has no form that a result may have",
+}
 ELSEWHERE = "with other numbers than those of the public tests your code gives a wrong answer or an exception"
 
 
@@ -134,6 +152,7 @@ def _result(intake, private, public, notes=()):
         shown["mistake"] = (public.get(test["id"]) or {}).get("mistake")
         tests.append(shown)
     _void_parrots(tests, private, public)
+    _void_ready_made(tests)
     points = sum(test["earned"] for test in tests)
     head = _head(intake)
     head["notes"] += notes
@@ -154,6 +173,14 @@ def _void_parrots(tests, private, public):
             test |= {"state": FAILED, "earned": 0, "message": PARROT, "mistake": None}
 
 
+def _void_ready_made(tests):
+    """Take the points of a part that is torch's own: the test that says so gives none itself."""
+    parts = {test["part"] for test in tests if test["name"].endswith("_is_your_own") and test["state"] == FAILED}
+    for test in tests:
+        if test["part"] in parts and test["earned"]:
+            test |= {"earned": 0, "message": READY_MADE}
+
+
 def _message(private, public):
     """What the student may read about one test."""
     state = private["outcome"]
@@ -163,6 +190,8 @@ def _message(private, public):
         return f"{_exercise(private['exercise'])} is not started"
     if state == WAITING:
         return private["message"].split(":")[0]
+    if state in LOST:  # not how, nor after how many seconds or bytes: that could carry a number of the private run away
+        return LOST[state]
     if state != FAILED or private["out_of_the_grader"]:
         return private["message"]
     return public["message"] if public and public["outcome"] != PASSED else ELSEWHERE

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import time
 
+import psutil
 import pytest
 from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS, LISTED, OF_OTHER_TESTS
 
@@ -107,16 +108,25 @@ def test_nothing_goes_on_running(results):
 
 
 def workers_alive():
-    """Processes of student code: they have uids that nobody else has."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            uid = os.stat(f"/proc/{entry}").st_uid if entry.isdigit() else 0
-        except OSError:
-            continue
-        if uid > sandbox.FIRST_UID:
-            found.append(entry)
-    return found
+    """Processes of student code, which have uids that nobody else has; not those of another grader beside this one."""
+    return [process.pid for process in psutil.process_iter() if is_student_code(process) and not is_elsewhere(process)]
+
+
+def is_student_code(process):
+    try:
+        return process.uids().real > sandbox.FIRST_UID
+    except psutil.Error:  # it has ended
+        return False
+
+
+def is_elsewhere(process):
+    """Whether a Python of another run stands above it. Above what is left behind there is none."""
+    try:
+        above = [parent for parent in process.parents() if not is_student_code(parent) and "python" in parent.name()]
+    except psutil.Error:
+        return False
+    mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    return bool(above) and os.getpid() not in {parent.pid for parent in above} and above[0].pid not in mine
 
 
 def test_every_row_of_the_list_is_played_and_no_other():

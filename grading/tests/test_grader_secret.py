@@ -3,7 +3,7 @@
 import pytest
 from attacks import parrot
 
-from grading.grader import sandbox, secret
+from grading.grader import sandbox, secret, session
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import Intake, take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
@@ -37,6 +37,27 @@ def test_a_short_secret_is_refused_and_not_repeated(tmp_path, content):
 def test_no_secret_is_refused():
     with pytest.raises(secret.SecretError, match="names no file and no environment variable"):
         secret.read_secret("NO_SUCH_VARIABLE")
+
+
+@pytest.mark.parametrize("state", session.LOST)
+def test_how_a_worker_was_lost_is_not_told(state):
+    """An exit code, a length or an exception's text could carry a number of the private run away."""
+    private = {"outcome": state, "message": "exit code 97", "out_of_the_grader": True}
+    assert session._message(private, None) == session.LOST[state]
+
+
+def test_a_part_that_is_torchs_own_gives_no_points():
+    tests = [
+        {"name": f"test_{part}_{what}", "part": part, "state": state, "earned": earned, "message": ""}
+        for part, what, state, earned in (
+            ("rmsnorm", "is_your_own", "failed", 0), ("rmsnorm", "divides", "passed", 3),
+            ("rope", "turns", "passed", 2), ("attention", "is_your_own", "passed", 0),
+            ("attention", "attends", "passed", 4),
+        )
+    ]  # fmt: skip
+    session._void_ready_made(tests)
+    assert [test["earned"] for test in tests] == [0, 0, 2, 0, 4]
+    assert [test["message"] for test in tests] == ["", session.READY_MADE, "", "", ""]
 
 
 PARTS = {  # file -> the parts of the week that are asked of it

@@ -230,6 +230,7 @@ def decode(value, tensors):
 class _Decoder:
     def __init__(self, tensors):
         self.tensors = tensors
+        self.pointed_to = set()  # by the values: each once, or few bytes would become many
         self.count = 0
 
     def value(self, value, depth):
@@ -279,8 +280,8 @@ class _Decoder:
         fields = {name: self.value(item, depth + 1) for name, item in _require(content, dict).items()}
         try:
             return ModelConfig(**fields)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise WireError(f"a configuration is impossible: {error}") from None
+        except (TypeError, ValueError, AttributeError):
+            raise WireError("a configuration is impossible") from None
 
     def _object(self, content, value, depth):
         return type(_type_name(content), (Foreign,), {})(clean(content))
@@ -288,6 +289,9 @@ class _Decoder:
     def _tensor(self, content, value, depth):
         if type(content) is not int or not 0 <= content < len(self.tensors):
             raise WireError("a value points to a tensor that is not there")
+        if content in self.pointed_to:
+            raise WireError("two values point to one tensor")
+        self.pointed_to.add(content)
         return self.tensors[content].clone()
 
     def _meta(self, content, value, depth):

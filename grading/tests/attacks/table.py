@@ -351,6 +351,24 @@ return x
 ]  # fmt: skip
 
 TENSORS = [
+    Attack("poisoned_configuration", "own", """
+config = preset("tiny")
+object.__setattr__(config, "norm", repr(x))
+return config
+""", "from nanolm.config import preset", states=FAILED | REFUSED),
+    Attack("one_tensor_many_times", "own", """
+def encode(value, tensors):
+    tensors.append(torch.zeros(1 << 20))
+    return {"list": [{"tensor": 0}] * 60}
+sys.modules["inside.wire"].encode = encode
+return x
+""", "import sys", states=FAILED | REFUSED),
+    Attack("asks_transformers", "own", """
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+norm = LlamaRMSNorm(x.shape[-1], self.eps)
+norm.weight = self.weight
+return norm(x)
+""", states=FAILED, sandbox_only=True),
     Attack("nan", "own", "return torch.full_like(x, torch.nan)"),
     Attack("infinity", "own", "return torch.full_like(x, torch.inf)"),
     Attack("empty_tensor", "own", "return x[:0]"),
@@ -364,7 +382,8 @@ TENSORS = [
     Attack("expanded_to_terabytes", "own", "return x.flatten()[:1].expand(1 << 40)", states=FAILED | NO_MEMORY),
     Attack("meta_of_terabytes", "own", "return torch.empty(1 << 30, 1 << 30, device='meta')", states=REFUSED),
     Attack("rank_of_twenty", "own", "return x.reshape(*x.shape, *([1] * 20))", states=REFUSED),
-    Attack("hundred_megabytes", "own", "return torch.ones(25_000_000)", states=FAILED),
+    Attack("hundred_megabytes", "own", "return torch.ones(25_000_000)",
+           states=FAILED | TIMED_OUT),  # too many bytes, where the machine is quick enough to make them in time
     Attack("nested_lists", "own", "y = [x]\nfor _ in range(900): y = [y]\nreturn y", states=FAILED | REFUSED),
     Attack("a_list_in_itself", "own", "y = []\ny.append(y)\nreturn y", states=FAILED),
     Attack("a_parameter", "own", "return nn.Parameter(x)"),
