@@ -22,7 +22,7 @@ def run(args):
     lines = hint(mistakes().values(), args.name, args.level)
     if lines is None:
         print(
-            f"There is no test and no mistake named {args.name!r}: copy the name from pytest's output.", file=sys.stderr
+            f"There is no hint on {args.name!r}: copy a name that pytest prints behind 'nanolm hint'.", file=sys.stderr
         )
         return 1
     print(*lines, sep="\n")
@@ -34,6 +34,12 @@ def mistakes():
     """id -> what a student may read about a known mistake."""
     entries = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))["mistake"]
     return {entry["id"]: entry for entry in entries}
+
+
+def command(name):
+    """What to type for a hint on a test or a mistake; empty where there is none to give."""
+    known = any(name in (entry["id"], entry["test"]) for entry in mistakes().values())
+    return f"python -m nanolm hint {name}" if known else ""
 
 
 def hint(entries, name, level):

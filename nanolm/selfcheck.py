@@ -8,7 +8,7 @@ import io
 import os
 import sys
 
-from nanolm import impl
+from nanolm import hint, impl
 
 TESTS = impl.ROOT / "tests"
 # The kernel is no terminal: pytest says nothing, the lines below do.
@@ -50,7 +50,8 @@ def _lines(test):
     yield f"  {LOUD.get(test['outcome'], test['outcome']):<12}{test['points']:>2}  {test['name']}"
     if test["outcome"] == "failed":
         yield f"{'':>18}{test['message']}"
-        yield f"{'':>18}python -m nanolm hint {test['mistake'] or test['name']}"
+        if command := hint.command(test["mistake"] or test["name"]):
+            yield f"{'':>18}{command}"
     elif test["outcome"] in ("waiting", "advice"):
         yield f"{'':>18}{test['message']}"
 

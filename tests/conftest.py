@@ -17,7 +17,7 @@ import expect
 import naming
 import parts
 from judge import PROBLEMS, Judge
-from nanolm import clock, impl
+from nanolm import clock, hint, impl
 from nanolm.subject import NotStarted, StudentError, Subject, seed_student_code
 
 
@@ -189,8 +189,8 @@ def _failure_text(item, details):
     labels = ("expected", "got", "cause")
     lines = [details.get("symptom", "")]
     lines += [f"{label:>12}  {details[label]}" for label in labels if label in details]
-    if item.part in parts.PARTS:  # the bank has no mistakes that are right
-        lines.append(f"{'next':>12}  python -m nanolm hint {item.originalname}")
+    if command := hint.command(item.originalname):
+        lines.append(f"{'next':>12}  {command}")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ import nbformat.v4
 
 from grading.grader.inside.text import clean
 from grading.grader.states import ADVICE, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
+from nanolm.hint import command as command_of
 from nanolm.hint import mistakes
 
 HEAD = ("test", "points", "what happened", "next")
@@ -61,7 +62,7 @@ def _rows(tests):
     """(test's name, points, state, what happened, command) for each test that did not pass."""
     for test in tests:
         if test["state"] != PASSED:
-            command = "" if test["state"] in NO_HINT else _hint(test["mistake"] or test["name"])
+            command = "" if test["state"] in NO_HINT else command_of(test["mistake"] or test["name"])
             happened = "" if test["message"].startswith(test["state"]) else test["message"]  # "waiting for rope"
             state = test["state"] if happened else test["message"] or test["state"]
             yield clean(test["name"]), _points(test), clean(state), clean(happened), clean(command)
@@ -69,10 +70,6 @@ def _rows(tests):
 
 def _points(test):
     return f"{test['earned']} of {test['points']}"
-
-
-def _hint(name):
-    return f"python -m nanolm hint {name}"
 
 
 def _passed(tests):
@@ -85,7 +82,7 @@ def _passed(tests):
 def _plain(title, tests):
     lines = [title]
     for name, mistake in _known(tests).items():
-        lines += [f"  {mistake['symptom']}", f"  {mistake['cause']}", f"  {_hint(name)}"]
+        lines += [f"  {mistake['symptom']}", f"  {mistake['cause']}", f"  {command_of(name)}"]
     for name, points, state, happened, command in _rows(tests):
         lines.append(f"  {points:<8} {state:<12} {name}")
         lines += [f"{'':>24}{word}" for word in (happened, command) if word]
@@ -95,7 +92,7 @@ def _plain(title, tests):
 def _html(title, tests):
     pieces = [f'<p class="week-title"><b>{escape(title)}</b></p>']
     for name, mistake in _known(tests).items():
-        known = f"{escape(mistake['symptom'])}<br>{escape(mistake['cause'])}<br><code>{escape(_hint(name))}</code>"
+        known = f"{escape(mistake['symptom'])}<br>{escape(mistake['cause'])}<br><code>{escape(command_of(name))}</code>"
         pieces.append(f'<p class="week-mistake">{known}</p>')
     rows = []
     for name, points, state, happened, command in _rows(tests):

@@ -3,7 +3,7 @@
 import pytest
 
 from nanolm.__main__ import main
-from nanolm.hint import hint
+from nanolm.hint import command, hint
 
 
 def test_a_mistake_has_three_hints(capsys):
@@ -30,7 +30,13 @@ def test_a_test_of_several_mistakes_asks_which():
 def test_an_unknown_name_is_one_sentence(capsys):
     assert main(["hint", "test_nothing"]) == 1
     captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.startswith("There is no test and no mistake named 'test_nothing'")
+    assert captured.out == "" and captured.err.startswith("There is no hint on 'test_nothing'")
+
+
+def test_a_command_is_offered_only_where_a_hint_is_there():
+    assert command("test_rmsnorm_does_not_center").endswith("hint test_rmsnorm_does_not_center")
+    assert command("rmsnorm-centers").endswith("hint rmsnorm-centers")
+    assert command("test_rmsnorm_returns_the_shape_of_its_input") == ""
 
 
 def test_a_fourth_hint_is_refused(capsys):
