@@ -32,7 +32,7 @@ test: $(VENV)/course.stamp
 	$(RUN) -m grading.autograding.notebook --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
 	$(RUN) -m grading.matrix
-	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile
+	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile --no-loadscope-reorder
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp

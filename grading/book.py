@@ -18,15 +18,15 @@ from pathlib import Path
 
 import nbformat
 from jinja2 import pass_context
-from latex2mathml.converter import convert
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter, SlidesExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbconvert.preprocessors import TagRemovePreprocessor
 from traitlets.config import Config
 
 from grading import notebooks
+from grading.mathml import MathMLRenderer
 from grading.stubs import ROOT
 
 BOOK = ROOT / "build" / "book"
@@ -36,18 +36,6 @@ NO_WIDGETS = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
 TEMPLATES = ROOT / "grading" / "book_templates"
 DRAWING = "drawing"  # a cell that shows a picture
 REVEAL = "reveal"  # of the book: the folder with reveal.js
-
-
-class MathMLRenderer(IPythonRenderer):
-    """Markdown to HTML with formulas as MathML."""
-
-    def inline_math(self, body):
-        """A formula in a line."""
-        return convert(body)
-
-    def block_math(self, body):
-        """A formula of its own."""
-        return convert(body, display="block")
 
 
 class _Offline:

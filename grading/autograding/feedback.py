@@ -4,18 +4,17 @@ nbgrader's own page shows every cell with every output and passes HTML through. 
 and lets only plain markup out. It needs no network: formulas are MathML.
 """
 
-from html import escape
 from pathlib import Path
 
 import bleach
 from jinja2 import pass_context
-from latex2mathml.converter import convert
 from nbconvert.exporters import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbgrader.preprocessors import GetGrades
 
 from grading.autograding.cells import answer_of, is_answer, is_check
 from grading.autograding.preprocessors import SUMMARY
+from grading.mathml import MathMLRenderer
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEXT = set(
@@ -57,29 +56,12 @@ def _kind(cell):
     return "question" if answer_of(cell) else ""
 
 
-class _Formulas(IPythonRenderer):
-    """Markdown to HTML with formulas as MathML; one that can't be read stands as it was written."""
-
-    def inline_math(self, body):
-        return _formula(body, "inline")
-
-    def block_math(self, body):
-        return _formula(body, "block")
-
-
-def _formula(body, display):
-    try:
-        return convert(body, display=display)
-    except Exception:  # the library raises whatever its parser met
-        return f"<code>{escape(body)}</code>"
-
-
 class FeedbackPage(HTMLExporter):
     """The exporter of nbgrader generate_feedback."""
 
     @pass_context
     def markdown2html(self, context, source, attachments=None):
         """The filter of the template: text and formulas, pictures that were attached, and no more."""
-        renderer = _Formulas(escape=False, exclude_anchor_links=True, attachments=attachments or {})
+        renderer = MathMLRenderer(escape=False, exclude_anchor_links=True, attachments=attachments or {})
         shown = MarkdownWithMath(renderer=renderer).render(source)
         return bleach.clean(shown, tags=TEXT | FORMULA, attributes=ATTRIBUTES, protocols={"data"})

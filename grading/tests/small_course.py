@@ -34,7 +34,7 @@ def result(student, states=None, mistakes=None):
         state = (states or {}).get(name, "passed")
         private.append(
             {"id": name, "name": name, "part": part, "points": points, "outcome": state, "exercise": "RMSNorm",
-             "message": f"{name} is {state}", "in_the_tests_words": True}
+             "message": f"{name} is {state}", "out_of_the_grader": True, "asked": ("RMSNorm",)}
         )  # fmt: skip
         if state == "failed":
             public[name] = {"outcome": state, "message": "", "mistake": (mistakes or {}).get(name)}

@@ -98,4 +98,4 @@ def test_without_a_gpu_the_table_is_refused_in_one_sentence():
 def test_an_unknown_bench_is_refused(capsys):
     with pytest.raises(SystemExit):
         bench.main(["nonsense"])
-    assert "choose from tests, models" in capsys.readouterr().err
+    assert "choose from tests, grading, models" in capsys.readouterr().err
