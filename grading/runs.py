@@ -16,8 +16,9 @@ from grading.patches import ROOT
 
 FORK = multiprocessing.get_context("fork")
 
-# What these tests don't use costs more than they do: log capture, garbage collection at the end, rewriting.
-WITHOUT_CLOCK = "--ignore=tests/test_timing_cuda.py"  # what it says belongs to the machine
+# What these say belongs to the machine, and they need the code in their own process.
+WITHOUT_CLOCK = "--ignore=tests/test_timing_cuda.py"
+# What the other tests don't use costs more than they do: log capture, garbage collection at the end, rewriting.
 LEAN = (
     *("-q", "--assert=plain", WITHOUT_CLOCK),
     *(f"-pno:{plugin}" for plugin in ("cacheprovider", "logging", "unraisableexception")),

@@ -26,12 +26,12 @@ from grading.grader.states import (
     GraderError,
 )
 from grading.patches import ROOT
+from grading.runs import WITHOUT_CLOCK
 from nanolm.impl import FILE_OF
 
 # pytest's own reporting is not needed: without it a run takes a third less time
 WITHOUT = ("cacheprovider", "terminalreporter", "logging", "unraisableexception", "threadexception", "warnings",
            "faulthandler", "junitxml", "doctest", "capture")
-WITHOUT_CLOCK = "--ignore=tests/test_timing_cuda.py"  # it needs the code in its own process
 SETTINGS = ("-q", "--rootdir", str(ROOT), WITHOUT_CLOCK,
             *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
