@@ -41,25 +41,34 @@ class Batch:
 
     def results(self, intakes, jobs):
         """Yield (intake, result) as submissions are done. GraderError where the reference itself does not pass."""
+        if not intakes:
+            return
         import_once()
-        waiting = list(reversed(intakes))
-        slots = [_Slot(self, number) for number in range(min(jobs, len(waiting)))]
+        proof = Intake("reference", take_in(REFERENCE).texts)
+        waiting, slots = [*reversed(intakes), proof], []
+        held = []  # what is graded before the reference has passed
         try:
-            busy = {}
-            if slots:
-                _prove(slots[0])
+            for number in range(min(jobs, len(intakes))):
+                slots.append(_Slot(self, number, slots))
+            busy = {slot.channel: slot for slot in slots}
             for slot in slots:
-                busy[slot.channel] = slot
                 slot.give(waiting.pop())
             while busy:
                 for channel in wait(list(busy)):
                     slot = busy[channel]
                     intake, result = slot.take()
-                    yield intake, {**result, "key": self.key(intake), "sandboxed": self.sandboxed}
+                    if intake is proof:
+                        _check(result)
+                        proof = None
+                    else:
+                        held.append((intake, {**result, "key": self.key(intake), "sandboxed": self.sandboxed}))
                     if waiting:
                         slot.give(waiting.pop())
                     else:
                         del busy[channel]
+                    if proof is None:
+                        yield from held
+                        held.clear()
         finally:
             for slot in slots:
                 slot.close()
@@ -68,10 +77,11 @@ class Batch:
 class _Slot:
     """A process that grades one submission at a time, as the writer sees it."""
 
-    def __init__(self, batch, number):
+    def __init__(self, batch, number, others):
         self.channel, theirs = FORK.Pipe()
         self.intake = None
-        self._process = FORK.Process(target=_serve, args=(theirs, batch, number))
+        inherited = [self.channel, *(slot.channel for slot in others)]
+        self._process = FORK.Process(target=_serve, args=(theirs, inherited, batch, number))
         self._process.start()
         theirs.close()
 
@@ -93,10 +103,8 @@ class _Slot:
             self._process.join()
 
 
-def _prove(slot):
-    """The reference must pass every test of the exam before anybody is asked; GraderError says which it does not."""
-    slot.give(Intake("reference", take_in(REFERENCE).texts))
-    _, result = slot.take()
+def _check(result):
+    """The reference must pass every test of the exam before anybody's result counts; GraderError says which it does not."""
     if result["state"] == GRADER_ERROR:
         raise GraderError(result["error"])
     red = [test["name"] for test in result["tests"] if test["state"] != PASSED]
@@ -104,12 +112,15 @@ def _prove(slot):
         raise GraderError(f"the reference itself does not pass {', '.join(red)}")
 
 
-def _serve(channel, batch, number):
+def _serve(channel, inherited, batch, number):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
+    for end in inherited:  # the writer's: one that stays open here would hide that the writer has closed its own
+        end.close()
     os.chdir(ROOT)
     try:
-        sit(batch.exam.arguments, lambda tests: _grade_all(channel, batch, number, tests))
+        zygote = Zygote(batch.sandboxed, batch.limits, number)  # it gets ready while the tests are collected
+        sit(batch.exam.arguments, lambda tests: _grade_all(channel, batch, number, tests, zygote))
     except GraderError as error:
         for intake in _coming(channel):
             channel.send(failed_result(intake, str(error)))
@@ -124,14 +135,14 @@ def _coming(channel):
             return
 
 
-def _grade_all(channel, batch, number, tests):
-    zygote = None
+def _grade_all(channel, batch, number, tests, zygote):
     for intake in _coming(channel):
         result = None
         for _ in range(TRIES):
             try:
                 if zygote is None or not zygote.alive:
                     zygote = Zygote(batch.sandboxed, batch.limits, number)
+                zygote.get_ready()
                 result = grade_in_a_fork(intake, zygote, batch, tests)
                 break
             except GraderError as error:

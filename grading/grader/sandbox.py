@@ -143,10 +143,10 @@ class Zygote:
             cwd="/", env=_environment(ROOM if sandboxed else self._rooms), preexec_fn=self.group.join,
         )  # fmt: skip
         theirs.close()
-        if "ready" not in self._reply(START_SECONDS):
-            raise GraderError("the sandbox did not start")
+        self._ready = False
 
     def __enter__(self):
+        self.get_ready()
         return self
 
     def __exit__(self, *_):
@@ -156,6 +156,12 @@ class Zygote:
     def alive(self):
         """Whether it can still be asked."""
         return self._process.poll() is None
+
+    def get_ready(self):
+        """Wait until workers can be started: it imports torch first, which takes seconds."""
+        if not self._ready and "ready" not in self._reply(START_SECONDS):
+            raise GraderError("the sandbox did not start")
+        self._ready = True
 
     def start(self, files):
         """A new Worker on the files {name: text} of a submission, before any of its code has run."""

@@ -50,21 +50,22 @@ def up():
     D, desk = 8, Desk(Subject(Exercises()))
     x = torch.linspace(-1.0, 1.0, 2 * 3 * D).view(2, 3, D)
     weights = {"weight": torch.ones(D), "w.weight": torch.ones(D, D)}
-    _ask(desk, "function", "softcap", x, 2.0, upstream=x)
+    _ask(desk, "function", "softcap", x, 2.0, kwargs={"upstream": x})
     _ask(desk, "build", "RMSNorm", D, **{"as": 1})
     _ask(desk, "copy", "", part=1, **{"as": 2})
     for name, *args in (
         *(("load", weights), ("state",), ("shapes",), ("run", x), ("bfloat16",), ("run", x.bfloat16())),
-        *(("double",), ("run", x.double()), ("half",), ("to_meta",), ("run", x.to("meta"))),
+        *(("double",), ("run", x.double()), ("half",), ("to_meta",), ("run", x.to("meta")), ("counted", x.to("meta"))),
     ):
         _ask(desk, "method", name, *args, part=1)
-    _ask(desk, "method", "step", x, part=2, upstream=x)
+    _ask(desk, "method", "step", x, part=2, kwargs={"upstream": x})
+    _ask(desk, "method", "counted", x, part=2, kwargs={"training": True})
 
 
-def _ask(desk, do, name, *args, upstream=None, **more):
+def _ask(desk, do, name, *args, kwargs=None, **more):
     """One question and its answer, over a wire to ourselves."""
-    tensors, kwargs = [], {} if upstream is None else {"upstream": upstream}
-    question = {"do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs, tensors)}
+    tensors = []
+    question = {"do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors)}
     ours, theirs = socket.socketpair()
     with ours, theirs:
         wire.send(ours, {**question, **more}, tensors, wire.within(5))
