@@ -29,7 +29,7 @@ class Counting(TorchDispatchMode):
         super().__init__()
         self.counts = dict.fromkeys(COUNTS, 0)
         self._matrices = {_storage(p) for p in module.parameters() if p.dim() > 1}
-        self._alive = {}  # storage -> its bytes
+        self._alive = {}  # storage -> its bytes, also of some that have gone since
         self._methods = _Methods(self.counts)
 
     @classmethod
@@ -61,10 +61,10 @@ class Counting(TorchDispatchMode):
         return result
 
     def _note_bytes(self, made):
-        self._alive = {storage: size for storage, size in self._alive.items() if not storage.expired()}
-        for tensor in made:
-            self._alive[_storage(tensor)] = tensor.untyped_storage().nbytes()
-        self.counts["bytes"] = max(self.counts["bytes"], sum(self._alive.values()))
+        self._alive |= {_storage(tensor): tensor.untyped_storage().nbytes() for tensor in made}
+        if sum(self._alive.values()) > self.counts["bytes"]:  # only then does it matter which of them have gone
+            self._alive = {storage: size for storage, size in self._alive.items() if not storage.expired()}
+            self.counts["bytes"] = max(self.counts["bytes"], sum(self._alive.values()))
 
 
 class _Methods(TorchFunctionMode):

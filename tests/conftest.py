@@ -34,7 +34,7 @@ def pytest_configure(config):
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
         config.implementation = _load(config.args)
         config.new_subject = lambda: Subject(config.implementation)
-    config.begin = lambda seed: _begin(config, seed)
+    config.begin, config.entry_of = lambda seed: _begin(config, seed), entry_of
     config.begin(config.getoption("--draw-seed"))
 
 
@@ -85,32 +85,37 @@ def pytest_runtest_makereport(item, call):
     if call.when != "call" or not hasattr(item, "part"):
         return (yield)
     error = call.excinfo.value if call.excinfo else None
-    student = item.funcargs["student"]
+    entry = entry_of(item, item.funcargs["student"], error)
+    if "symptom" in entry or isinstance(error, NotStarted):
+        text = _failure_text(item, entry)
+        item.repr_failure = lambda excinfo: text  # instead of a traceback, which is slow to make and helps nobody
+    report = yield
+    report.nanolm_state, report.nanolm_message = entry["outcome"], entry["message"]
+    if entry["outcome"] == "advice":
+        report.outcome = "passed"  # for pytest: its exit code says whether the code is right
+    item.config.states[item.nodeid] = entry
+    return report
+
+
+def entry_of(item, student, error):
+    """What is known of a test that has asked `student` and ended with `error`, or None where it has passed."""
     state, message = item.config.judge.state(item.function, student.asked, error)
     fingerprint = naming.fingerprint(student.transcript) if state == "failed" else None
     if fingerprint is not None:
         item.config.naming.note(item.originalname, fingerprint)
-    details = _details(error) if isinstance(error, PROBLEMS) else {}
-    if details or isinstance(error, NotStarted):
-        text = _failure_text(item, details)
-        item.repr_failure = lambda excinfo: text  # instead of a traceback, which is slow to make and helps nobody
-    report = yield
-    report.nanolm_state, report.nanolm_message = state, message
-    if state == "advice":
-        report.outcome = "passed"  # for pytest: its exit code says whether the code is right
-    item.config.states[item.nodeid] = {
+    entry = {
         "id": item.nodeid,
         "name": item.originalname,
         "part": item.part,
         "points": _points(item),
         "outcome": state,
         "message": message,
-        **details,
+        **(_details(error) if isinstance(error, PROBLEMS) else {}),
         "measured": [difference / tolerance for difference, tolerance in expect.MEASURED],
         "fingerprint": [] if fingerprint is None else fingerprint.tolist(),
     }
     expect.MEASURED.clear()
-    return report
+    return entry
 
 
 def pytest_report_teststatus(report):
@@ -185,10 +190,10 @@ def _details(error):
     return {name: _ascii(str(value)) for name, value in found.items() if value is not None}
 
 
-def _failure_text(item, details):
+def _failure_text(item, entry):
     labels = ("expected", "got", "cause")
-    lines = [details.get("symptom", "")]
-    lines += [f"{label:>12}  {details[label]}" for label in labels if label in details]
+    lines = [entry.get("symptom", "")]
+    lines += [f"{label:>12}  {entry[label]}" for label in labels if label in entry]
     if command := hint.command(item.originalname):
         lines.append(f"{'next':>12}  {command}")
     return "\n".join(lines)

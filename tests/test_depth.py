@@ -620,7 +620,7 @@ def test_recipe_counts_qknorm_and_sandwich(student):
 @pytest.mark.needs("budget", "qknorm")
 def test_recipe_counts_what_is_built(student):
     cause = "Which parameter of the built model does the formula leave out, or count twice?"
-    sizes = drawn_sizes(192)
+    sizes = drawn_sizes(192, L=2)
     for changes in (
         {},
         {"tie_embeddings": True, "K": sizes.N},

@@ -45,7 +45,7 @@ def test_memory_block_loops_over_no_heads(student):
 
 def bytes_a_pair(attention, draw):
     """What grows with T * T in the bytes alive at once: the second difference over T leaves nothing else."""
-    step = 48
+    step = 32
     one, two, three = (
         attention.counted(draw.normal(ROWS, T, 36), *no_turn(T, 8), training=True)["bytes"]
         for T in (step, 2 * step, 3 * step)

@@ -12,7 +12,7 @@ from grading.grader.intake import Intake
 from grading.grader.remote import RemoteSubject
 from grading.grader.states import FAILED, NOT_SUBMITTED, OUT_OF_MEMORY, GraderError
 from nanolm.impl import FILE_OF, ImplementationError
-from nanolm.subject import ContractError, NotStarted, StudentError
+from nanolm.subject import ContractError, NotStarted, StudentError, seed_student_code
 
 NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory")
 
@@ -24,7 +24,6 @@ class GraderPlugin:
         self.serve = serve
         self.intake, self.office = Intake("nobody"), None
         self.tests = []  # the entries of tests/conftest.py, with the grader's states
-        self.failure = None  # the GraderError that ended a run
 
     def run(self, intake, office, golden, seed, only=None, known_states=()):
         """Run the tests, or `only` those with these ids, on a submission: their entries. GraderError if that fails.
@@ -34,20 +33,18 @@ class GraderPlugin:
         import stored
 
         stored.FOLDER = Path(golden)
-        self.intake, self.office, self.tests, self.failure = intake, office, [], None
-        config = self._session.config
+        self.intake, self.office, self.tests = intake, office, []
+        config = self._config
         config.begin(seed)
         config.judge.states.update(known_states)
-        items = [item for item in self._session.items if only is None or item.nodeid in only]
+        items = [item for item in self._items if only is None or item.nodeid in only]
         try:
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                if self.failure:
-                    raise self.failure
+            for item in items:
+                self.tests.append(self._entry(item))
         finally:
             office.close()
-        if len(self.tests) != len(items) or not items:
-            raise GraderError(f"only {len(self.tests)} of {len(items)} tests have a state")
+        if not items:
+            raise GraderError("there are no tests to run")
         names = config.naming.explanations()
         return [{**entry, "mistake": names.get(entry["name"])} for entry in self.tests]
 
@@ -58,29 +55,33 @@ class GraderPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
-        self._session = session
+        self._config, self._items = session.config, session.items
         if session.testsfailed:
             raise GraderError("the tests could not be collected")
+        for item in session.items:
+            if item._fixtureinfo.argnames != ("student",):
+                raise GraderError(f"{item.name} asks for more than `student`, which is all that a test has here")
         self.serve(self)
         return True
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item):
+    def _entry(self, item):
+        """Run one test: its entry. pytest's own way of running it takes as long as a test does."""
         self.office.enter(item.part)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item, call):
-        report = yield
-        if call.excinfo is not None and isinstance(call.excinfo.value, GraderError):
-            self.failure = call.excinfo.value
-        elif call.when == "call":
-            entry, error = item.config.states[item.nodeid], call.excinfo.value if call.excinfo else None
-            entry["asked"] = list(item.funcargs["student"].asked)
-            entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
-            entry["exercise"] = error.name if isinstance(error, NotStarted) else ""
-            self._refine(entry, error, item.funcargs["student"].asked)
-            self.tests.append(entry)
-        return report
+        seed_student_code()
+        student, error = self._config.new_subject(), None
+        try:
+            item.function(student)
+            self.office.settle()
+        except GraderError:
+            raise
+        except Exception as raised:
+            error = raised
+        entry = self._config.entry_of(item, student, error)
+        entry["asked"] = list(student.asked)
+        entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
+        entry["exercise"] = error.name if isinstance(error, NotStarted) else ""
+        self._refine(entry, error, student.asked)
+        return entry
 
     def _refine(self, entry, error, asked):
         """Say what a test that is called failed really met."""

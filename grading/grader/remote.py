@@ -30,6 +30,7 @@ class Office:
         self._part = None
         self._begins = False  # no question of this test has been asked yet
         self._used = {}  # part -> seconds
+        self.forget()
         self.flood = False  # code has printed much
         self._handles = 0
 
@@ -45,22 +46,44 @@ class Office:
             self._worker.close()
             self._worker = None
 
-    def ask(self, do, name, args=(), kwargs=None, **more):
+    def forget(self):
+        """Another test asks: what was ordered before is not for it."""
+        self._orders, self._tensors = [], []
+
+    def settle(self):
+        """A test has ended: what it has ordered and asked nothing of after that is done now."""
+        if self._orders and not self.lost:
+            self._send(self._orders.pop())
+
+    def order(self, *request, **more):
+        """Have something done before the next question is answered: one message is faster than two."""
+        if self.lost:
+            raise self.lost
+        self._orders.append(self._request(*request, **more))
+
+    def ask(self, *request, **more):
         """The value that the worker answers; the exception that it names; or WorkerLost."""
         if self.lost:  # parts that lived in the lost worker are gone with it
             raise self.lost
-        tensors = []
-        request = {
-            "do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors),
-            "begin": self._begins, **more,
-        }  # fmt: skip
-        self._begins = False
+        return self._send(self._request(*request, **more))
+
+    def _send(self, question):
+        question["first"], tensors = self._orders, self._tensors
+        self.forget()
         try:
-            return self._ask(request, tensors)
+            return self._ask(question, tensors)
         except WorkerLost as lost:
             self.lost = lost
             self.close()
             raise
+
+    def _request(self, do, name, args=(), kwargs=None, **more):
+        request = {
+            "do": do, "name": name, "begin": self._begins, **more,
+            "args": wire.encode(args, self._tensors), "kwargs": wire.encode(kwargs or {}, self._tensors),
+        }  # fmt: skip
+        self._begins = False
+        return request
 
     def new_handle(self):
         """A number by which the worker will know a part."""
@@ -127,6 +150,7 @@ class RemoteSubject(Subject):
     def __init__(self, implementation, office):
         super().__init__(implementation)
         self.office = office
+        office.forget()
 
     def __getattr__(self, name):
         self.asked[name] = None
@@ -157,7 +181,7 @@ class RemoteSubject(Subject):
 
     def _built(self, name, args, kwargs):
         handle = self.office.new_handle()
-        self.ask("build", name, args, kwargs, **{"as": handle})
+        self.office.order("build", name, args, kwargs, **{"as": handle})
         return RemotePart(self, handle)
 
 
@@ -223,7 +247,7 @@ class RemotePart:
 
     def load(self, tensors):
         """Load weights by their contract names; a missing name or other shape is a ContractError."""
-        self._ask("load", dict(tensors))
+        self.subject.office.order("method", "load", (dict(tensors),), part=self._handle)
         return self
 
     def state(self):

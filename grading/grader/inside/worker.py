@@ -89,6 +89,8 @@ class Desk:
 
     def do(self, head, tensors):
         """Run one request; the result is data."""
+        for order in head.get("first", ()):
+            self.do(order, tensors)
         if head.get("begin"):  # a test begins, as tests/conftest.py has it in process
             seed_student_code()
         args = wire.decode(head["args"], tensors)
