@@ -36,6 +36,10 @@ def modules(seed):
     draw = Draw(seed + 1)
     gain, x = draw.gain(24), draw.normal(2, 3, 24, mean=0.5) * torch.tensor([0.01, 1.0, 100.0])[:, None]
     ffn, u = draw.weights(swiglu_shapes(12, 20)), draw.normal(2, 3, 12, std=2.0)
+    leaf, upstream, scale = draw.normal(2, 3, 10).double().requires_grad_(), draw.normal(2, 3, 10), draw.gain(10)
+    norm = REFERENCE.RMSNorm(10, 0.1).double()
+    norm.load_state_dict({"weight": scale.double()})
+    (norm(leaf) * upstream.double()).sum().backward()
     return {
         "rmsnorm.weight": gain,
         "rmsnorm.x": x,
@@ -43,6 +47,11 @@ def modules(seed):
         **{f"swiglu.{name}": tensor for name, tensor in ffn.items()},
         "swiglu.x": u,
         "swiglu.y": right(REFERENCE.SwiGLU(12, 20), ffn, u),
+        "backward.x": leaf.detach().float(),
+        "backward.upstream": upstream,
+        "backward.weight": scale,
+        "backward.grad_x": leaf.grad,
+        "backward.grad_weight": norm.weight.grad,
     }
 
 

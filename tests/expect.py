@@ -73,6 +73,16 @@ def identical(got, expected, symptom, cause):
         raise Mistake(symptom, _number(expected.flatten()[worst]), _number(got.flatten()[worst]), cause)
 
 
+def differ(got, other, by, symptom, cause):
+    """Two answers that are not the same: somewhere they are more than `by` apart. `other` may be one number.
+
+    What has to stay equal is only worth something in code that can change: this is the other half of such a test.
+    """
+    tensor(got, other.shape if isinstance(other, torch.Tensor) else got.shape)
+    moves = float((got.double() - other).abs().max()) if got.numel() else 0.0
+    that(moves > by, symptom, cause, "a change", f"{moves:.2g}")
+
+
 def finite(value, what, cause):
     """A tensor without NaN and infinity."""
     that(value is not None, f"{what} is missing", cause)

@@ -32,6 +32,21 @@ def turn(positions, H=8):
     return angles.cos().float(), angles.sin().float()
 
 
+def sees_the_past(part, x, tables):
+    """The other half of tests that find nothing changed: something must change where an earlier token does.
+
+    Code that mixes no tokens has no mask, no weights and no turn that could be right.
+    """
+    other = x.clone()
+    other[:, -2] = 3 - x[:, -2]
+    cause = "Is the output a mix of the values of all tokens up to its own, w_o after that?"
+    symptom = "the output of the last token does not hang on the token before it"
+    outputs = part(other, *tables), part(x, *tables)
+    for y in outputs:
+        expect.tensor(y, x.shape)
+    expect.differ(*(y[:, -1] for y in outputs), 1e-3, symptom, cause)
+
+
 # repeat_kv --------------------------------------------------------------------------------------
 
 
@@ -139,6 +154,7 @@ def test_attention_is_causal(student):
         symptom="changing tokens 3, 4, ... changes the output of tokens 0, 1, 2",
         cause="Is the future masked before the softmax, and are heads split as view(B, T, heads, H).transpose(1, 2)?",
     )
+    sees_the_past(part, x, no_turn(7, 8))
 
 
 @pytest.mark.points(1)
@@ -149,6 +165,7 @@ def test_attention_first_token_sees_only_itself(student):
     expect.finite(alone, "the output for one token", "Is a row of the mask empty, so that softmax has nothing left?")
     cause = "Is the mask the right way round (True = may attend, or True = hidden)?"
     expect.close(part(x, *no_turn(5, 8))[:, :1], alone, 1e-4, "token 0 is not alone with itself", cause)
+    sees_the_past(part, x, no_turn(5, 8))
 
 
 @pytest.mark.points(1)
@@ -159,6 +176,7 @@ def test_attention_weights_sum_to_one(student):
     expect.tensor(y, x.shape)
     cause = "Does the mask come before the softmax, and does the softmax run over the keys (the last axis)?"
     expect.close(y, y[:, :1].expand_as(y), 1e-4, "equal tokens do not get equal outputs", cause)
+    sees_the_past(part, x, no_turn(6, 8))
 
 
 @pytest.mark.points(2)
@@ -227,6 +245,8 @@ def test_attention_turns_queries_and_keys_alike(student):
     for shift in (3, 11):
         there = part(x, *turn(torch.arange(6) + shift))
         expect.close(there, here, 1e-3, f"moving every token by {shift} positions changes the output", cause)
+    farther = part(x, *turn(2 * torch.arange(6)))
+    expect.differ(farther, here, 0.05, "twice the distances give the same output", "Is apply_rope called on q and k?")
 
 
 @pytest.mark.points(1)
@@ -234,9 +254,9 @@ def test_attention_turns_queries_and_keys_alike(student):
 def test_attention_uses_positions(student):
     draw, _, part = drawn_attention(student, 58)
     x = draw.normal(2, 6, 36)
-    moves = float((part(x, *turn(2 * torch.arange(6))) - part(x, *no_turn(6, 8))).abs().max())
+    turned, still = part(x, *turn(2 * torch.arange(6))), part(x, *no_turn(6, 8))
     cause = "Is apply_rope called on q and k, and its result used?"
-    expect.that(moves > 0.05, "the output does not depend on positions", cause, "a change", f"{moves:.2g}")
+    expect.differ(turned, still, 0.05, "the output does not depend on positions", cause)
 
 
 @pytest.mark.points(1)
@@ -248,6 +268,7 @@ def test_attention_leaves_values_alone(student):
     expect.tensor(y, x.shape)
     cause = "Is V turned too? RoPE belongs to q and k only: values carry content, not place."
     expect.close(y, y[:, :1].expand_as(y), 1e-4, "equal tokens get other values at other positions", cause)
+    sees_the_past(part, x, turn(torch.arange(6)))
 
 
 @pytest.mark.points(0)
@@ -294,6 +315,7 @@ def test_attention_survives_large_scores(student):
     y = attention(student, tiny(), weights)(draw.normal(2, 6, 36), *no_turn(6, 8))
     cause = "Does your softmax subtract each row's maximum first? torch's own does."
     expect.finite(y, "the output for large scores", cause)
+    expect.differ(y, 0.0, 0.1, "nothing comes out for large scores", cause)
 
 
 @pytest.mark.points(1)
@@ -313,8 +335,7 @@ def test_attention_trains_two_steps(student):
     x, upstream = draw.normal(2, 5, 36), draw.normal(2, 5, 36)
     first, second = (part.step(x, *no_turn(5, 8), upstream=upstream, rate=0.01).output for _ in range(2))
     expect.tensor(second, x.shape)
-    moves = float((first - second).abs().max())
-    expect.that(moves > 1e-4, "a training step changes nothing", "Are the weights used that are trained?")
+    expect.differ(first, second, 1e-4, "a training step changes nothing", "Are the weights used that are trained?")
     trained = {name: tensor for name, tensor in part.state().items() if name in weights}
     expected = attention(student, tiny(), trained)(x, *no_turn(5, 8))
     cause = "Is something kept from an earlier call that was made from the weights of that time?"

@@ -68,6 +68,7 @@ def test_rmsnorm_scales_with_gamma(student):
     draw = Draw(5)
     x, gain = draw.normal(3, D), draw.gain(D)
     plain = rmsnorm(student, torch.ones(D))(x)
+    expect.differ(plain, 0.0, 0.1, "with a gain of ones nothing comes out", "Does the result contain x?")
     expect.close(
         rmsnorm(student, gain)(x),
         plain * gain,
@@ -90,6 +91,7 @@ def test_rmsnorm_is_per_token(student):
         symptom="changing one token changes the norm of another",
         cause="Does the mean run over the last axis only, for each token by itself?",
     )
+    expect.differ(norm(other)[1], norm(x)[1], 0.1, "other tokens have the same norm", "Does the result contain x?")
 
 
 @pytest.mark.points(1)
@@ -97,6 +99,7 @@ def test_rmsnorm_is_scale_invariant(student):
     draw = Draw(7)
     x, gain = draw.normal(4, 16), draw.gain(16)
     norm = rmsnorm(student, gain, eps=1e-9)
+    expect.differ(norm(-x), norm(x), 0.1, "minus the input gives the same output", "Does the result contain x?")
     expect.close(
         norm(10 * x),
         norm(x),
@@ -217,6 +220,7 @@ def test_rmsnorm_gradient_is_orthogonal_to_input(student):
     x, upstream = draw.normal(4, 6).double(), draw.normal(4, 6).double()
     outcome = rmsnorm(student, draw.gain(6), eps=1e-12).double().run(x, upstream=upstream)
     expect.finite(outcome.grad, "the gradient of the input", "Does the result still hang on x?")
+    expect.differ(outcome.grad, 0.0, 1e-3, "the gradient of the input is 0", "Does the result still hang on x?")
     expect.close(
         (x * outcome.grad).sum(dim=-1),
         0.0,
@@ -348,6 +352,8 @@ def test_swiglu_gate_carries_the_silu(student):
     y = swiglu(student, one_unit(-20.0, 1.0))(torch.ones(1, 1))
     cause = "Does the SiLU stand on w_gate (and not on w_up)?"
     expect.close(y, 0.0, 1e-4, "a gate of -20 does not shut the unit", cause)
+    y = swiglu(student, one_unit(20.0, 1.0))(torch.ones(1, 1))
+    expect.close(y, 20.0, 1e-4, "a gate of 20 does not open the unit", cause)
 
 
 @pytest.mark.points(1)
@@ -355,6 +361,7 @@ def test_swiglu_is_linear_in_the_up_branch(student):
     draw, weights, ffn = drawn_swiglu(student, 22)
     x = draw.normal(3, 5)
     doubled = swiglu(student, {**weights, "w_up.weight": 2 * weights["w_up.weight"]})
+    expect.differ(ffn(x), 0.0, 0.01, "nothing comes out", "Does the result contain both branches?")
     expect.close(
         doubled(x),
         2 * ffn(x),

@@ -30,6 +30,8 @@ def test_objectives_loss_predicts_the_next_token(student):
     loss = student.causal_lm_loss(sure_of(tokens, 7), tokens)
     cause = "Do the logits at t meet the token at t + 1, shifted once?"
     expect.close(loss, 0.0, 1e-3, "a model that is sure of every next token has a loss", cause)
+    loss = student.causal_lm_loss(sure_of(tokens.flip(1), 7), tokens)
+    expect.differ(loss, 0.0, 1.0, "a model that is sure of the wrong tokens has no loss", cause)
 
 
 @pytest.mark.points(1)
@@ -46,6 +48,8 @@ def test_objectives_loss_does_not_cross_rows(student):
     loss = student.causal_lm_loss(sure_of(tokens, 7), tokens)
     cause = "Is each row shifted by itself, before the rows are joined?"
     expect.close(loss, 0.0, 1e-3, "the end of one row is asked for the start of the next", cause)
+    loss = student.causal_lm_loss(sure_of(tokens.flip(0), 7), tokens)
+    expect.differ(loss, 0.0, 1.0, "each row is asked for the other one's tokens without a loss", cause)
 
 
 @pytest.mark.points(1)
@@ -58,6 +62,7 @@ def test_objectives_loss_ignores_masked_targets(student):
     cause = "Is the sum divided by the number of targets that count (5 and 1 here), not by all of them?"
     got = student.causal_lm_loss(logits, tokens)
     expect.close(got, (5 * first + short) / 6, 1e-4, "ignored targets change the mean", cause)
+    expect.differ(got, 0.0, 0.1, "a model that is not sure has no loss", "Is the result the mean of -log p?")
     tokens = draw.tokens(2, 6, V=7)
     by_token = student.causal_lm_loss(logits, tokens, 6)  # the largest token is the one that does not count
     by_default = student.causal_lm_loss(logits, torch.where(tokens == 6, IGNORED, tokens))

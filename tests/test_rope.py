@@ -243,6 +243,9 @@ def test_rope_score_depends_on_relative_position(student):
     draw = Draw(34)
     q, k = draw.normal(8), draw.normal(8)
     near = score(student, q, k, 5, 3)
+    others = torch.stack([score(student, q, k, m, 3) for m in (6, 9, 14)])
+    symptom = "the score is the same at every distance"
+    expect.differ(others, near.expand(3), 1e-2, symptom, "Is the turned x what you return?")
     cause = "Are both sides turned the same way, by position * frequency?"
     for shift in (11, 98, 6_000 - 5):
         far = score(student, q, k, 5 + shift, 3 + shift)
@@ -254,8 +257,8 @@ def test_rope_score_changes_with_distance(student):
     draw = Draw(35)
     size = draw.real(1.0, 8.0, 10.0)  # of other numbers than the public ones: large, so that chance hides nothing
     q, k = draw.normal(8, std=size), draw.normal(8, std=size)
-    moves = abs(float(score(student, q, k, 5, 3) - score(student, q, k, 9, 3)))
-    expect.that(moves > 1e-2, "the score ignores the distance", "Is the turned x what you return?", "a change", moves)
+    near, far = score(student, q, k, 5, 3), score(student, q, k, 9, 3)
+    expect.differ(near, far, 1e-2, "the score ignores the distance", "Is the turned x what you return?")
 
 
 @pytest.mark.points(1)
@@ -266,6 +269,7 @@ def test_rope_rotates_along_time_not_heads(student):
     expect.tensor(y, x.shape)
     cause = "Does row t of cos meet token t (the axis before the last), whatever the head?"
     expect.close(y, y[:1, :1].expand_as(y), 1e-6, "equal heads are turned differently", cause)
+    expect.differ(y, x, 1e-2, "no token is turned", cause)
 
 
 @pytest.mark.points(1)
@@ -279,12 +283,14 @@ def test_rope_broadcasts_tables_by_row(student):
     for row in (0, 1):
         right = turned(student, x[row : row + 1], positions[row])
         expect.close(y[row : row + 1], right, 1e-5, f"row {row} is not turned by its own positions", cause)
+    expect.differ(y[1], turned(student, x[1], positions[0]), 1e-2, "other positions turn a row no further", cause)
 
 
 @pytest.mark.points(1)
 def test_rope_preserves_dtype(student):
     x = Draw(38).normal(2, 3, 4, 8)
     exact = turned(student, x, torch.tensor([3, 7, 1, 9]))
+    expect.differ(exact, 0.0, 0.1, "nothing comes out", "Is the turned x what you return?")
     for dtype, within in ((torch.bfloat16, 0.2), (torch.float16, 0.2)):
         y = turned(student, x.to(dtype), torch.tensor([3, 7, 1, 9]))
         expect.tensor(y, x.shape, f"the output for a {dtype} input", dtype)

@@ -104,7 +104,7 @@ class _Slot:
 
 
 def _check(result):
-    """The reference must pass every test of the exam before anybody's result counts; GraderError says which it does not."""
+    """The reference must pass every test before anybody's result counts; GraderError says which it does not."""
     if result["state"] == GRADER_ERROR:
         raise GraderError(result["error"])
     red = [test["name"] for test in result["tests"] if test["state"] != PASSED]

@@ -10,12 +10,12 @@ from grading.grader import sandbox
 from grading.grader.batch import Batch
 from grading.grader.intake import take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
-from grading.patches import REFERENCE, ROOT, load_mistakes, materialise
+from grading.patches import REFERENCE, ROOT, Replacement, Variant, load_mistakes, materialise
 
 IN_PROCESS = """
 import json, sys
 from grading.runs import reports
-found = {name: [(test["name"], test["outcome"], test["mistake"]) for test in tests]
+found = {name: [(test["name"], test["outcome"], test["mistake"], test["message"]) for test in tests]
          for name, tests in reports(json.loads(sys.argv[1]))}
 print("RESULT" + json.dumps(found))
 """
@@ -23,10 +23,30 @@ SAMPLES = ("all_right", "five_mistakes", "half_finished")
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part
 
+# The grader has modules built and loaded together with the first question to them. What fails then must look the same.
+RAISES = """
+def __init__(self, *sizes, **more):
+    super().__init__()
+    raise {}("this module can't be built")
+"""
+ANOTHER_WEIGHT = """
+def __init__(self, D, *more, **others):
+    super().__init__()
+    self.weight, self.eps = nn.Parameter(torch.ones({})), 1e-5
+"""
+BROKEN_INIT = {
+    "init-raises": ("modules.py", "RMSNorm", RAISES.format("ValueError")),
+    "init-is-no-stub": ("modules.py", "SwiGLU", RAISES.format("NotImplementedError")),
+    "init-raises-in-attention": ("attention.py", "GroupedQueryAttention", RAISES.format("ValueError")),
+    "init-is-no-stub-in-the-block": ("model.py", "Block", RAISES.format("NotImplementedError")),
+    "init-has-a-longer-weight": ("modules.py", "RMSNorm", ANOTHER_WEIGHT.format("D + 1")),
+    "init-has-no-weights": ("modules.py", "SwiGLU", ANOTHER_WEIGHT.format("0")),
+}
+
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
-    """{submission: ({test: (state, mistake)} in process, the same through a worker)}."""
+    """{submission: ({test: (state, mistake, message)} in process, the same through a worker)}."""
     room = tmp_path_factory.mktemp("both")
     folders = {name: ROOT / "grading" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
     mistakes = load_mistakes()
@@ -34,26 +54,35 @@ def states(tmp_path_factory):
     for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):
         materialise(REFERENCE, [mistake], room / mistake.id)
         folders[mistake.id] = room / mistake.id
+    for name, (file, module, code) in BROKEN_INIT.items():
+        edit = Replacement(file, f"{module}.__init__", code)
+        materialise(REFERENCE, [Variant(name, name, (edit,), "all", "")], room / name)
+        folders[name] = room / name
     here = in_process(folders)
     batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
     intakes = [take_in(folder) for folder in folders.values()]
     there = {
-        intake.name: {test["name"]: (test["state"], test["mistake"]) for test in result["tests"]}
+        intake.name: {test["name"]: seen(test["state"], test["mistake"], test["message"]) for test in result["tests"]}
         for intake, result in batch.results(intakes, jobs=2)
     }
     return {name: (here[name], there[folder.name]) for name, folder in folders.items()}
 
 
+def seen(state, mistake, message):
+    """What must be equal: of other tests than the red ones the grader says less."""
+    return state, mistake, message if state == "failed" else ""
+
+
 def in_process(folders):
-    """{submission: {test: (state, mistake)}} of the students' own way, from a process without this pytest."""
+    """{submission: {test: (state, mistake, message)}} of the students' own way, from a process without this pytest."""
     named = json.dumps({name: str(folder) for name, folder in folders.items()})
     run = subprocess.run([sys.executable, "-c", IN_PROCESS, named], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.split("RESULT")[-1])
-    return {name: {test: (state, mistake) for test, state, mistake in tests} for name, tests in found.items()}
+    return {name: {test: seen(*said) for test, *said in tests} for name, tests in found.items()}
 
 
-def test_every_test_has_the_same_state_and_mistake_both_ways(states):
+def test_every_test_has_the_same_state_mistake_and_message_both_ways(states):
     assert len(states) >= 8
     for name, (here, there) in states.items():
         assert set(here) == set(there)
@@ -62,10 +91,10 @@ def test_every_test_has_the_same_state_and_mistake_both_ways(states):
 
 def test_a_mistake_that_draws_numbers_is_named_both_ways(states):
     for side in states[DRAWS]:
-        assert DRAWS in {mistake for _, mistake in side.values()}
+        assert DRAWS in {mistake for _, mistake, _ in side.values()}
 
 
 def test_the_comparison_has_seen_every_state(states):
-    seen = {state for _, there in states.values() for state, _ in there.values()}
-    assert {"passed", "failed", "not started", "waiting", "advice"} <= seen
-    assert any(mistake for _, there in states.values() for _, mistake in there.values())
+    met = {state for _, there in states.values() for state, _, _ in there.values()}
+    assert {"passed", "failed", "not started", "waiting", "advice"} <= met
+    assert any(mistake for _, there in states.values() for _, mistake, _ in there.values())

@@ -65,10 +65,10 @@ def up():
 def _ask(desk, do, name, *args, kwargs=None, **more):
     """One question and its answer, over a wire to ourselves."""
     tensors = []
-    question = {"do": do, "name": name, "args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors)}
+    values = {"args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors)}
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        wire.send(ours, {**question, **more}, tensors, wire.within(5))
+        wire.send(ours, {"do": do, "name": name, **values, **more}, tensors, wire.within(5))
         head, tensors = wire.receive(theirs, wire.within(5))
         found = []
         answer = wire.encode(desk.do(head, tensors), found)
