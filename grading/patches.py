@@ -1,6 +1,7 @@
 """The bank of mistakes and of right programs, as edits of reference/.
 
     grading/mistakes/PART.toml       [[mistake]]  id, then file, find, write; or several [[mistake.patch]]
+    grading/mistakes/hollow/         programs that compute nothing, as variants with the `most` points of a part
     grading/mistakes/outside.toml    [[outside]]  id, reason: known mistakes that the contract leaves no room for
     grading/variants/TOPIC.toml      [[variant]]  id, title, then [[variant.replace]] file, function, code;
                                                   or `of`, the ids of the variants that it combines

@@ -15,9 +15,11 @@ COUNTS = {
     "widened": "entries of weight matrices that were copied into a wider dtype",
     "waits": "those after which a GPU's program must wait for a value: item(), tolist(), a mask as an index",
     "copies": "those that take a tensor to another device",
+    "ready_made": "calls of torch's own RMSNorm, by whatever name",
     "bytes": "the most bytes that were alive at once, in all that was touched",
 }
 
+READY_MADE = {"rms_norm", "_fused_rms_norm"}
 TURNS = {"cos", "sin", "tan", "polar"}
 WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_consecutive", "unique_dim"}
 
@@ -68,7 +70,7 @@ class Counting(TorchDispatchMode):
 
 
 class _Methods(TorchFunctionMode):
-    """Calls that are no operation on the CPU, and a wait or a copy on a GPU."""
+    """Calls that are no operation on the CPU, and a wait or a copy on a GPU; and those of ready-made parts."""
 
     def __init__(self, counts):
         super().__init__()
@@ -76,7 +78,8 @@ class _Methods(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = getattr(function, "__name__", "")
+        name = getattr(function, "__name__", "").split(".")[0]  # an overload has another word behind a point
+        self._counts["ready_made"] += name in READY_MADE
         self._counts["waits"] += name in ("tolist", "numpy")
         from_numbers = name in ("tensor", "as_tensor") and str(kwargs.get("device") or "cpu") != "cpu"
         self._counts["copies"] += name in ("cpu", "cuda") or from_numbers

@@ -62,7 +62,7 @@ def close(got, expected, within, symptom, cause):
     worst = int(difference.argmax())
     MEASURED.append((float(difference.flatten()[worst]), within))
     if float(difference.flatten()[worst]) > within:
-        raise Mistake(symptom, _number(expected.flatten()[worst]), _number(got.flatten()[worst]), cause)
+        raise Mistake(symptom, *_numbers(expected.flatten()[worst], got.flatten()[worst]), cause)
 
 
 def identical(got, expected, symptom, cause):
@@ -70,7 +70,7 @@ def identical(got, expected, symptom, cause):
     tensor(got, expected.shape)
     if not torch.equal(got, expected):
         worst = int((got.double() - expected.double()).abs().nan_to_num(torch.inf).argmax())
-        raise Mistake(symptom, _number(expected.flatten()[worst]), _number(got.flatten()[worst]), cause)
+        raise Mistake(symptom, *_numbers(expected.flatten()[worst], got.flatten()[worst]), cause)
 
 
 def differ(got, other, by, symptom, cause):
@@ -122,5 +122,10 @@ def raises(kind, work, symptom, cause):
     raise Mistake(symptom, kind, "no exception", cause)
 
 
-def _number(value):
-    return f"{float(value):.6g}"
+def _numbers(*values):
+    """Numbers as text, with as many digits as it takes to tell them apart."""
+    for digits in (6, 9, 17):
+        texts = [f"{float(value):.{digits}g}" for value in values]
+        if len(set(texts)) == len(texts):
+            break
+    return texts

@@ -283,10 +283,12 @@ def test_rmsnorm_of_a_centred_row_is_layernorm(student):
 
 @pytest.mark.points(0)
 def test_rmsnorm_is_your_own(student):
-    rmsnorm(student, torch.ones(4))(torch.ones(4))
+    called = rmsnorm(student, torch.ones(4)).counted(torch.ones(4))["ready_made"]
     ready_made = {"rms_norm", "RMSNorm"}
     cause = "Can you write it from pow, mean, rsqrt and a product?"
     expect.avoids(student.source("modules"), "modules.py", ready_made, cause)
+    symptom = "RMSNorm calls torch's ready-made one, which is the exercise itself"
+    expect.that(called == 0, symptom, cause, "no such call", called)
 
 
 @pytest.mark.points(1)

@@ -6,11 +6,12 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from grading.grader.remote import RemotePart
 from grading.marks import Marks, core_and_bonus
 from grading.patches import REFERENCE, ROOT, SLOW, load_mistakes, load_variants, materialise
-from nanolm.counting import COUNTS
+from nanolm.counting import COUNTS, Counting
 
 PROGRAMS = load_variants(SLOW)
 RUN = """
@@ -89,3 +90,18 @@ def test_a_worker_can_answer_counts_and_nothing_else():
     for wrong in (None, {}, [3] * 6, right | {"more": 3}, right | {"bytes": True}, right | {"bytes": "3"}):
         with pytest.raises(ValueError, match="not a count"):
             counted_by_a_worker_that_says(wrong)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.nn.functional.rms_norm(x, (4,)),
+        lambda x: getattr(torch, "rms" + "_norm")(x, (4,)),
+        lambda x: torch.ops.aten.rms_norm.default(x, [4]),
+        lambda x: torch.nn.RMSNorm(4)(x),
+    ],
+)
+def test_torchs_own_rmsnorm_is_seen_by_whatever_name_it_is_called(call):
+    with Counting(torch.nn.Module()) as counting:
+        call(torch.ones(2, 4))
+    assert counting.counts["ready_made"] > 0
