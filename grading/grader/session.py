@@ -26,14 +26,10 @@ from grading.grader.states import (
     GraderError,
 )
 from grading.patches import ROOT
-from grading.runs import WITHOUT_CLOCK
+from grading.runs import LEAN
 from nanolm.impl import FILE_OF
 
-# pytest's own reporting is not needed: without it a run takes a third less time
-WITHOUT = ("cacheprovider", "terminalreporter", "logging", "unraisableexception", "threadexception", "warnings",
-           "faulthandler", "junitxml", "doctest", "capture")
-SETTINGS = ("-q", "--rootdir", str(ROOT), WITHOUT_CLOCK,
-            *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
+SETTINGS = (*LEAN, "--rootdir", str(ROOT))
 PUBLIC_ANSWERS = ROOT / "tests" / "golden"
 PARROT = "this part is right for the numbers of the public tests only: does your code compute, or look up?"
 FLOOD = "your code prints a lot: its output was cut. That changes no points."
