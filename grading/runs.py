@@ -21,7 +21,10 @@ WITHOUT_CLOCK = "--ignore=tests/test_timing_cuda.py"
 # pytest's own reporting is not needed: without it a run takes a third less time.
 WITHOUT = ("cacheprovider", "terminalreporter", "logging", "unraisableexception", "threadexception", "warnings",
            "faulthandler", "junitxml", "doctest", "capture")
-LEAN = ("-q", "--assert=plain", WITHOUT_CLOCK, *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
+LEAN = (
+    *("-q", "--assert=plain", "--disable-plugin-autoload", WITHOUT_CLOCK),
+    *(word for name in WITHOUT for word in ("-p", f"no:{name}")),
+)
 DEADLINE = 300  # seconds for one run; it takes about one
 
 

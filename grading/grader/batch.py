@@ -71,7 +71,9 @@ class Batch:
                         held.clear()
         finally:
             for slot in slots:
-                slot.close()
+                slot.channel.close()  # which ends it where it waits
+            for slot in slots:
+                slot.end()
 
 
 class _Slot:
@@ -95,8 +97,7 @@ class _Slot:
         except (EOFError, OSError):
             raise GraderError(f"the process that graded {self.intake.name} has died") from None
 
-    def close(self):
-        self.channel.close()
+    def end(self):
         self._process.join(0.2 if self.intake is None else 10)
         if self._process.is_alive():
             self._process.kill()

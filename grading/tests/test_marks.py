@@ -101,7 +101,11 @@ def test_core_only_made_no_mistake(core_only):
 
 # What needs neither RMSNorm nor attention. The rest of its part waits.
 ALONE = {
-    "backward": {"test_backward_returns_two_gradients", "test_backward_of_the_weight_sums_over_rows"},
+    "backward": {
+        "test_backward_returns_two_gradients",
+        "test_backward_of_the_weight_sums_over_rows",
+        "test_backward_matches_stored_answers",
+    },
     "softcap": {
         "test_softcap_values",
         "test_softcap_keeps_shape_dtype_and_input",
