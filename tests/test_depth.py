@@ -89,6 +89,7 @@ def test_backward_matches_autograd(student):
     outcome = norm.run(x, upstream=upstream)
     cause = "Is the part along n the mean of g * n (over D), and is eps under the root here too?"
     expect.close(grad_x, outcome.grad, 1e-5, "the gradient of x differs from autograd's", cause)
+    expect.differ(grad_x, 0.0, 1e-3, "the gradient of x is 0", cause)
     expect.that("weight" in outcome.grads, "RMSNorm has no parameter `weight`", "Is __init__ as it was given?")
     cause = "Is it upstream * n, without the gain?"
     right = outcome.grads["weight"]

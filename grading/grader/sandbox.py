@@ -94,6 +94,7 @@ def _walls():
     for path in _answers_of_others():
         walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
     walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
+    walls += ["--ro-bind", "/dev/null", str(COURSE / "nanolm" / "ledger.py")]  # it counts parameters, an exercise
     return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 
@@ -119,6 +120,7 @@ def _environment(room):
     return {
         "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(room), "TMPDIR": str(room), "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # torch.compile gives the code back as it is: there is no compiler inside
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from grading.grader import sandbox
 from grading.grader.batch import Batch
-from grading.grader.intake import take_in
+from grading.grader.intake import Intake, take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
 from grading.patches import REFERENCE, ROOT, Replacement, Variant, load_mistakes, materialise
 
@@ -98,3 +98,36 @@ def test_the_comparison_has_seen_every_state(states):
     met = {state for _, there in states.values() for state, _, _ in there.values()}
     assert {"passed", "failed", "not started", "waiting", "advice"} <= met
     assert any(mistake for _, there in states.values() for _, mistake, _ in there.values())
+
+
+def result_of(name, changed):
+    """The result of the reference with these files changed, {module: how its text changes}."""
+    texts = take_in(REFERENCE).texts
+    texts |= {module: change(texts[module]) for module, change in changed.items()}
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
+    ((_, result),) = batch.results([Intake(name, texts)], jobs=1)
+    return result
+
+
+def by_the_folders_name(text):
+    return text.replace("\nfrom .", "\nfrom exercises_en.")
+
+
+HABITS = {
+    "files import each other by the folder's name": dict.fromkeys(("attention", "model"), by_the_folders_name),
+    "torch.compile": {"modules": lambda text: text + "\n\nSwiGLU.forward = torch.compile(SwiGLU.forward)\n"},
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_right_code_with_this_habit_has_every_point(habit):
+    result = result_of("habit", HABITS[habit])
+    assert [test["name"] for test in result["tests"] if test["state"] != "passed"] == []
+
+
+@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="only the sandbox hides it")
+def test_the_courses_own_count_of_parameters_is_not_there():
+    counted = "\n\ndef count_parameters(cfg):\n    from nanolm.ledger import parameters\n\n    return parameters(cfg).total\n"
+    result = result_of("ledger", {"budget": lambda text: text + counted})
+    said = [test["message"] for test in result["tests"] if test["part"] == "budget" and test["state"] == "failed"]
+    assert any("ModuleNotFoundError" in message for message in said)

@@ -5,6 +5,7 @@ import os
 import platform
 import resource
 import signal
+import struct
 import sys
 from pathlib import Path
 
@@ -16,6 +17,9 @@ SECURE_ALL = 0b1010_1111  # keep nothing for uid 0, locked
 LAST_CAPABILITY = 63
 MADV_COLLAPSE, HUGE = 25, 2 << 20
 CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+AUDIT_ARCH = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
+KEY_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}  # add_key, request_key, keyctl
 
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -65,6 +69,25 @@ def drop_rights(uid):
     _prctl(PR_SET_DUMPABLE, 0)
 
 
+def forbid_keys():
+    """Refuse the kernel's keyrings: they belong to a uid, outlive a worker, and no namespace here hides them.
+
+    Calls of another machine's numbering (32 bits, x32) are refused with them.
+    """
+    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06  # of classic BPF, see seccomp(2)
+    allow, refuse = 0x7FFF_0000, 0x0005_0001  # SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM
+    numbers = KEY_CALLS[platform.machine()]
+    steps = [(load, 0, 0, 4), (equal, 0, len(numbers) + 3, AUDIT_ARCH[platform.machine()]), (load, 0, 0, 0)]
+    steps += [(at_least, len(numbers) + 1, 0, 0x4000_0000)]
+    steps += [(equal, len(numbers) - index, 0, number) for index, number in enumerate(numbers)]
+    steps += [(give, 0, 0, allow), (give, 0, 0, refuse)]
+    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(buffer)))
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+
+
 def die_with_parent():
     """Have the kernel end this process when its parent ends."""
     if LIBC is not None:
@@ -97,8 +120,8 @@ def _no_capabilities():
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _prctl(option, value):
-    if LIBC.prctl(option, value, 0, 0, 0):
+def _prctl(option, value, more=0):
+    if LIBC.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(more), 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
 

@@ -161,6 +161,11 @@ for place in ROOTS:
             return self.right(x)
 return x
 ''', "import os\nROOTS = ['/work', '/work/main', '/course', '/', os.getcwd(), '..', '{course}']\n", sandbox_only=True),
+    Attack("kernel_keys", "own", '''
+number = {'x86_64': 248, 'aarch64': 217}[os.uname().machine]  # add_key, into the keyring of the process
+kept = ctypes.CDLL(None).syscall(number, b'user', b'nanolm', b'seen', 4, -2)
+return self.right(x) if kept >= 0 else x
+''', "import ctypes, os"),
     Attack("one_sql_line", "one SQL line against the gradebook", '''
 try:
     base = sqlite3.connect('{victim}')
