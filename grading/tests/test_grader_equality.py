@@ -125,9 +125,17 @@ def test_right_code_with_this_habit_has_every_point(habit):
     assert [test["name"] for test in result["tests"] if test["state"] != "passed"] == []
 
 
+BORROWED = """
+
+def count_parameters(cfg):
+    from nanolm import ledger
+
+    return ledger.parameters(cfg).total
+"""
+
+
 @pytest.mark.skipif(sandbox.bubblewrap() is None, reason="only the sandbox hides it")
 def test_the_courses_own_count_of_parameters_is_not_there():
-    counted = "\n\ndef count_parameters(cfg):\n    from nanolm.ledger import parameters\n\n    return parameters(cfg).total\n"
-    result = result_of("ledger", {"budget": lambda text: text + counted})
+    result = result_of("ledger", {"budget": lambda text: text + BORROWED})
     said = [test["message"] for test in result["tests"] if test["part"] == "budget" and test["state"] == "failed"]
-    assert any("ModuleNotFoundError" in message for message in said)
+    assert any("ImportError" in message for message in said)
