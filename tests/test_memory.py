@@ -12,7 +12,7 @@ import expect
 from draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
 from nanolm.subject import StudentError
 
-ROWS = 2  # of the batch, where bytes are asked for
+ROWS = 4  # of the batch, where bytes are asked for
 LOOP = "Is there a Python loop? One operation over the whole axis does its work at once."
 
 
