@@ -15,14 +15,14 @@ name. Only text is handled here: no code is imported, so that a kill matrix can 
 import ast
 import textwrap
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "reference"
 MISTAKES = ROOT / "grading" / "mistakes"
 VARIANTS = ROOT / "grading" / "variants"
-SLOW = VARIANTS / "slow"
+SLOW, HOLLOW = VARIANTS / "slow", MISTAKES / "hollow"
 METADATA = ROOT / "tests" / "mistakes.toml"  # what a student may see
 OUTSIDE = "outside.toml"
 
@@ -85,7 +85,8 @@ class Mistake:
 class Variant:
     """One right program. `only` is "core" where the depth parts are left as stubs, else "all".
 
-    `advice` is the test that says what is slow in it, where there is something.
+    `advice` is the test that says what is slow in it, where there is something; `most` the points of a part that a
+    program which computes nothing may earn.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Variant:
     edits: tuple[Replacement, ...]
     only: str
     advice: str
+    most: dict = field(default_factory=dict)
 
 
 def load_mistakes(folder=MISTAKES):
@@ -111,7 +113,7 @@ def load_variants(folder=VARIANTS):
         for entry in _entries(path, "variant"):
             edits = tuple(_read(Replacement, table, entry["id"], path) for table in entry.get("replace", ()))
             title, only, advice = _need(entry, "title", path), entry.get("only", "all"), entry.get("advice", "")
-            variant = Variant(entry["id"], title, edits, only, advice)
+            variant = Variant(entry["id"], title, edits, only, advice, entry.get("most", {}))
             _add(variants, variant, path)
             combined += [(variant, name, path) for name in entry.get("of", ())]
     for variant, name, path in combined:

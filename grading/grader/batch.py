@@ -98,7 +98,7 @@ class _Slot:
             raise GraderError(f"the process that graded {self.intake.name} has died") from None
 
     def end(self):
-        self._process.join(0.2 if self.intake is None else 10)
+        self._process.join(10)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()

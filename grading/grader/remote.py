@@ -52,19 +52,15 @@ class Office:
 
     def settle(self):
         """A test has ended: what it has ordered and asked nothing of after that is done now."""
-        if self._orders and not self.lost:
+        if self._orders:
             self._send(self._orders.pop())
 
     def order(self, *request, **more):
         """Have something done before the next question is answered: one message is faster than two."""
-        if self.lost:
-            raise self.lost
         self._orders.append(self._request(*request, **more))
 
     def ask(self, *request, **more):
         """The value that the worker answers; the exception that it names; or WorkerLost."""
-        if self.lost:  # parts that lived in the lost worker are gone with it
-            raise self.lost
         return self._send(self._request(*request, **more))
 
     def _send(self, question):
@@ -78,6 +74,8 @@ class Office:
             raise
 
     def _request(self, do, name, args=(), kwargs=None, **more):
+        if self.lost:  # parts that lived in the lost worker are gone with it
+            raise self.lost
         request = {
             "do": do, "name": name, "begin": self._begins, **more,
             "args": wire.encode(args, self._tensors), "kwargs": wire.encode(kwargs or {}, self._tensors),

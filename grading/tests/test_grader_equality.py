@@ -1,10 +1,8 @@
 """A test means the same on both sides: in process for the student, through a worker for the grade."""
 
-import json
-import subprocess
-import sys
 
 import pytest
+import reports_apart
 
 from grading.grader import sandbox
 from grading.grader.batch import Batch
@@ -12,13 +10,6 @@ from grading.grader.intake import Intake, take_in
 from grading.grader.session import PUBLIC_ANSWERS, Exam
 from grading.patches import REFERENCE, ROOT, Replacement, Variant, load_mistakes, materialise
 
-IN_PROCESS = """
-import json, sys
-from grading.runs import reports
-found = {name: [(test["name"], test["outcome"], test["mistake"], test["message"]) for test in tests]
-         for name, tests in reports(json.loads(sys.argv[1]))}
-print("RESULT" + json.dumps(found))
-"""
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part
@@ -74,12 +65,11 @@ def seen(state, mistake, message):
 
 
 def in_process(folders):
-    """{submission: {test: (state, mistake, message)}} of the students' own way, from a process without this pytest."""
-    named = json.dumps({name: str(folder) for name, folder in folders.items()})
-    run = subprocess.run([sys.executable, "-c", IN_PROCESS, named], cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout.split("RESULT")[-1])
-    return {name: {test: seen(*said) for test, *said in tests} for name, tests in found.items()}
+    """{submission: {test: (state, mistake, message)}} of the students' own way."""
+    return {
+        name: {test["name"]: seen(test["outcome"], test["mistake"], test["message"]) for test in tests}
+        for name, tests in reports_apart.reports(folders).items()
+    }
 
 
 def test_every_test_has_the_same_state_mistake_and_message_both_ways(states):

@@ -1,37 +1,18 @@
 """Slow but right: every point is earned, and exactly the question that is meant gives its advice."""
 
-import json
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
+import reports_apart
 import torch
 
 from grading.grader.remote import RemotePart
 from grading.marks import Marks, core_and_bonus
-from grading.patches import REFERENCE, ROOT, SLOW, load_mistakes, load_variants, materialise
+from grading.patches import REFERENCE, SLOW, load_mistakes, load_variants, materialise
 from nanolm.counting import COUNTS, Counting
 
 PROGRAMS = load_variants(SLOW)
-RUN = """
-import json, sys
-from grading.runs import reports
-arguments = json.loads(sys.argv[2])
-print("RESULT" + json.dumps(dict(reports(json.loads(sys.argv[1]), lambda name: arguments))))
-"""
 EXPANDED = "gqa-cache-stores-expanded-heads"
-
-
-def run(folders, *arguments):
-    """{program: its report} of the tests that pytest's arguments name, from a process without this pytest."""
-    named = json.dumps({name: str(folder) for name, folder in folders.items()})
-    found = subprocess.run(
-        [sys.executable, "-c", RUN, named, json.dumps(arguments)],
-        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    return json.loads(found.stdout.split("RESULT")[-1])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +20,7 @@ def reports(tmp_path_factory):
     room = tmp_path_factory.mktemp("slow")
     for program in (*PROGRAMS.values(), load_mistakes()[EXPANDED]):
         materialise(REFERENCE, [program], room / program.id)
-    return run({path.name: path for path in room.iterdir()} | {"reference": REFERENCE}, "tests")
+    return reports_apart.reports({path.name: path for path in room.iterdir()} | {"reference": REFERENCE}, "tests")
 
 
 def names(tests, *outcomes):
@@ -72,7 +53,7 @@ def test_a_cache_of_N_heads_is_told_apart_by_its_question(reports):
 
 def test_by_configuration_a_question_gives_bonus_points(tmp_path):
     materialise(REFERENCE, [PROGRAMS["slow-loop-over-heads"]], tmp_path)
-    found = run({"slow": tmp_path}, "tests/test_memory.py", "--advice-points=2")["slow"]
+    found = reports_apart.reports({"slow": tmp_path}, "tests/test_memory.py", "--advice-points=2")["slow"]
     assert core_and_bonus(found) == (Marks(0, 0), Marks(2 * (len(PROGRAMS) - 1), 2 * len(PROGRAMS)))
 
 

@@ -18,8 +18,10 @@ LAST_CAPABILITY = 63
 MADV_COLLAPSE, HUGE = 25, 2 << 20
 CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-AUDIT_ARCH = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
-KEY_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}  # add_key, request_key, keyctl
+KEY_CALLS = {  # machine -> its AUDIT_ARCH; its numbers of add_key, request_key, keyctl
+    "x86_64": (0xC000_003E, (248, 249, 250)),
+    "aarch64": (0xC000_00B7, (217, 218, 219)),
+}
 
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -76,8 +78,8 @@ def forbid_keys():
     """
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06  # of classic BPF, see seccomp(2)
     allow, refuse = 0x7FFF_0000, 0x0005_0001  # SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM
-    numbers = KEY_CALLS[platform.machine()]
-    steps = [(load, 0, 0, 4), (equal, 0, len(numbers) + 3, AUDIT_ARCH[platform.machine()]), (load, 0, 0, 0)]
+    machine, numbers = KEY_CALLS[platform.machine()]
+    steps = [(load, 0, 0, 4), (equal, 0, len(numbers) + 3, machine), (load, 0, 0, 0)]
     steps += [(at_least, len(numbers) + 1, 0, 0x4000_0000)]
     steps += [(equal, len(numbers) - index, 0, number) for index, number in enumerate(numbers)]
     steps += [(give, 0, 0, allow), (give, 0, 0, refuse)]
