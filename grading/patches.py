@@ -94,7 +94,7 @@ class Variant:
     edits: tuple[Replacement, ...]
     only: str
     advice: str
-    most: dict = field(default_factory=dict)
+    most: dict = field(default_factory=dict, hash=False)
 
 
 def load_mistakes(folder=MISTAKES):
