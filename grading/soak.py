@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from grading.grader import sandbox
 from grading.grader.results import versions
 from grading.grader.run import grade_folder
+from grading.grader.walls import bubblewrap
 from grading.patches import REFERENCE, ROOT
 
 sys.path.insert(0, str(ROOT / "grading" / "tests"))
@@ -79,7 +79,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     if args.grade:
         submissions, out, made_by = Path(args.grade[0]), Path(args.grade[1]), json.loads(args.grade[2])
-        sandboxed = sandbox.bubblewrap() is not None
+        sandboxed = bubblewrap() is not None
         return grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=made_by)
     if not 0 <= args.kills < args.count:
         parser.error("there must be more submissions than kills")

@@ -187,14 +187,18 @@ class Function:
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs).output
 
-    def run(self, *args, upstream=None, **kwargs):
-        """Call it; with `upstream` also differentiate with respect to the first argument."""
-        return self.subject.noted(self.subject.guard(lambda: self._run(args, kwargs, upstream)))
+    def run(self, *args, upstream=None, by_hand=False, **kwargs):
+        """Call it; with `upstream` also differentiate with respect to the first argument.
 
-    def _run(self, args, kwargs, upstream):
+        With `by_hand` torch differentiates nothing, not even inside: inference mode can't be left by enable_grad.
+        """
+        return self.subject.noted(self.subject.guard(lambda: self._run(args, kwargs, upstream, by_hand)))
+
+    def _run(self, args, kwargs, upstream, by_hand):
         function = getattr(self.subject.implementation, self.name)
         leaf, sent = _send(args, upstream is not None)
-        with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out((*args, *kwargs.values())):
+        mode = torch.inference_mode() if by_hand else torch.set_grad_enabled(upstream is not None)
+        with mode, _dynamo_kept_out((*args, *kwargs.values())):
             output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
         _backward(output, upstream)
         return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None)

@@ -3,6 +3,8 @@
 A `Draw` is one test's own source of numbers. `BASE_SEED` shifts all of them: the public run uses 0.
 """
 
+import math
+
 import torch
 
 from nanolm.config import preset
@@ -28,6 +30,10 @@ class Draw:
     def real(self, public, low, high):
         """A number in low .. high with three digits behind the point; `public` in the public run."""
         return public if BASE_SEED == 0 else self.whole(0, round(low * 1000), round(high * 1000)) / 1000
+
+    def renamed(self, tokens, V):
+        """The same text in tokens of other numbers; as it is in the public run."""
+        return tokens if BASE_SEED == 0 else torch.randperm(V, generator=self._generator)[tokens]
 
     def gain(self, D):
         """A gain in -0.5 .. 1.5 with one channel switched off."""
@@ -59,6 +65,15 @@ def drawn_sizes(seed, **changes):
         L=draw.whole(cfg.L, 2, 9), V=draw.whole(cfg.V, 50, 500), D=draw.whole(cfg.D, 20, 90), K=K, N=K * G,
         H=2 * draw.whole(cfg.H // 2, 3, 20), ffn_dim=draw.whole(cfg.F, 30, 200),
     ).but(**changes)  # fmt: skip
+
+
+def drawn_like(name, seed):
+    """This preset; with another vocabulary, FFN width and T_max in a run that is not public."""
+    draw, cfg = Draw(seed), preset(name)
+    return cfg.but(
+        V=draw.whole(cfg.V, 1_000, 200_000), ffn_dim=draw.whole(cfg.F, 1_000, 20_000),
+        T_max=draw.whole(cfg.T_max, 500, 9_000),
+    )  # fmt: skip
 
 
 def attention_shapes(cfg, prefix=""):
@@ -94,6 +109,12 @@ def model_shapes(cfg):
     if not cfg.tie_embeddings:
         shapes["head.weight"] = (cfg.V, cfg.D)
     return shapes
+
+
+def added_by_shapes(cfg, less):
+    """By how many numbers the parameters of `cfg` are more than those of `less`, shape by shape."""
+    more, fewer = (sum(math.prod(shape) for shape in model_shapes(each).values()) for each in (cfg, less))
+    return more - fewer
 
 
 def no_turn(T, H):

@@ -183,17 +183,20 @@ def test_attention_weights_sum_to_one(student):
 
 @pytest.mark.points(2)
 def test_attention_scale_uses_head_size(student):
-    cfg = ModelConfig(L=1, V=7, D=6, N=2, K=1, H=10, ffn_dim=8)
+    draw = Draw(97)
+    H, scaled = 2 * draw.whole(5, 4, 9), draw.real(2.0, 1.0, 3.0)
+    cfg = ModelConfig(L=1, V=7, D=6, N=2, K=1, H=H, ffn_dim=8)
     weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
-    size = (2 * math.sqrt(10)) ** 0.5  # q . k = 2 sqrt(H) between token 1 and token 0, else 0
+    size = (scaled * math.sqrt(H)) ** 0.5  # q . k = 2 sqrt(H) between token 1 and token 0, else 0
     weights["w_q.weight"][0, 1] = size  # tokens are unit vectors: column 1 is token 1
     weights["w_k.weight"][0, 0] = size
     weights["w_v.weight"][3, 0] = 1.0
     weights["w_o.weight"][0, 3] = 1.0
-    y = attention(student, cfg, weights)(torch.eye(6)[None, :2], *no_turn(2, 10))
+    y = attention(student, cfg, weights)(torch.eye(6)[None, :2], *no_turn(2, H))
     expect.tensor(y, (1, 2, 6))
     cause = "Are scores divided once by sqrt(H), with H = cfg.H (not D, not D / N)?"
-    expect.close(y[0, 1, 0], 0.8807971, 1e-3, "the weight at a scaled score of 2 is wrong", cause)
+    expected = 1 / (1 + math.exp(-scaled))  # 0.8807971
+    expect.close(y[0, 1, 0], expected, 1e-3, "the weight at a scaled score of 2 is wrong", cause)
 
 
 def pick_heads(cfg):
@@ -205,36 +208,38 @@ def pick_heads(cfg):
 
 @pytest.mark.points(2)
 def test_attention_query_heads_share_values_in_neighbouring_groups(student):
-    cfg = tiny()  # N = 6, K = 2: heads 0, 1, 2 read value head 0
+    cfg, draw = tiny(), Draw(98)  # N = 6, K = 2: heads 0, 1, 2 read value head 0
+    values = [draw.real(1.0, 1.0, 4.0), draw.real(2.0, 5.0, 9.0)]
     weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
-    weights["w_v.weight"][[0, cfg.H], 0] = torch.tensor([1.0, 2.0])  # entry 0 of value heads 0 and 1
+    weights["w_v.weight"][[0, cfg.H], 0] = torch.tensor(values)  # entry 0 of value heads 0 and 1
     weights["w_o.weight"] = pick_heads(cfg)
     x = torch.zeros(1, 3, cfg.D)
     x[..., 0] = 1.0
     y = attention(student, cfg, weights)(x, *no_turn(3, 8))
     expect.tensor(y, x.shape)
     cause = "Does query head n read value head n // G, and is row k*H + h of w_v entry h of head k?"
-    expected = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    expected = [value for value in values for _ in range(3)]
     got = [round(value, 3) for value in y[0, -1, :6].tolist()]
     expect.same(got, expected, "the six query heads read the wrong value heads", cause)
 
 
 @pytest.mark.points(2)
 def test_attention_query_heads_share_keys_in_neighbouring_groups(student):
-    cfg = tiny()
+    cfg, draw = tiny(), Draw(99)
+    values = [draw.real(10.0, 5.0, 10.0), draw.real(11.0, 11.0, 19.0)]
     weights = {name: torch.zeros(shape) for name, shape in attention_shapes(cfg).items()}
     for n in range(cfg.N):
         weights["w_q.weight"][n * cfg.H, 2] = 20.0  # the last token asks the same in every head
     weights["w_k.weight"][0, 0] = 20.0  # key head 0 shines at token 0
     weights["w_k.weight"][cfg.H, 1] = 20.0  # key head 1 at token 1
     for k in range(cfg.K):
-        weights["w_v.weight"][k * cfg.H, :2] = torch.tensor([10.0, 11.0])  # the value names the token
+        weights["w_v.weight"][k * cfg.H, :2] = torch.tensor(values)  # the value names the token
     weights["w_o.weight"] = pick_heads(cfg)
     y = attention(student, cfg, weights)(torch.eye(cfg.D)[None, :3], *no_turn(3, 8))
     expect.tensor(y, (1, 3, cfg.D))
     cause = "Do keys go to query heads as values do, head n to n // G, and are weights' rows head after head?"
-    got = [round(value, 3) for value in y[0, 2, :6].tolist()]
-    expect.same(got, [10.0, 10.0, 10.0, 11.0, 11.0, 11.0], "the six query heads read the wrong key heads", cause)
+    got, expected = [round(value, 3) for value in y[0, 2, :6].tolist()], [value for value in values for _ in range(3)]
+    expect.same(got, expected, "the six query heads read the wrong key heads", cause)
 
 
 @pytest.mark.points(1)

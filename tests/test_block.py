@@ -63,6 +63,8 @@ def test_block_keeps_attention_output_in_the_stream(student):
     expect.differ(y, x, 0.1, "the attention leaves nothing in the stream", cause)
     added = y - x
     expect.differ(added[:, 0], added[:, 1], 0.05, "the attention leaves the same for every token", cause)
+    along_x = (added * x).sum(dim=-1, keepdim=True) / x.pow(2).sum(dim=-1, keepdim=True) * x
+    expect.differ(added, along_x, 0.05, "the attention leaves nothing but a multiple of the stream", cause)
 
 
 @pytest.mark.points(1)

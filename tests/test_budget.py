@@ -3,12 +3,10 @@
 L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, H head size.
 """
 
-import math
-
 import pytest
 
 import expect
-from draw import Draw, drawn_sizes, model_shapes, tiny
+from draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
 from nanolm.config import preset
 
 # ffn_dim ----------------------------------------------------------------------------------------
@@ -17,7 +15,10 @@ from nanolm.config import preset
 @pytest.mark.points(1)
 def test_swiglu_ffn_dim_is_8D_over_3(student):
     cause = "Is it 8D/3 rounded up? Three matrices at 4D would be 1.5 times the parameters."
+    draw = Draw(180)
     for D, multiple_of, expected in ((4096, 256, 11_008), (512, 256, 1_536), (768, 64, 2_048)):
+        factor = draw.whole(1, 2, 40)  # three times as many of everything is three times the width
+        D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
         got = student.ffn_dim(D, 1.0, multiple_of)
         symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
         expect.that(got == expected, symptom, cause, expected, got)
@@ -28,7 +29,7 @@ def test_swiglu_ffn_dim_rounds_up(student):
     cause = "Does it go to the next multiple above, also where the one below is nearer?"
     draw = Draw(181)
     for D, multiple_of, expected in ((1000, 256, 2_816), (512, 64, 1_408), (1000, 64, 2_688), (96, 256, 256)):
-        factor = draw.whole(1, 2, 40)  # three times as many of everything is three times the width
+        factor = draw.whole(1, 2, 40)
         D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
         got = student.ffn_dim(D, 1.0, multiple_of)
         symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
@@ -49,8 +50,9 @@ def test_swiglu_ffn_dim_keeps_an_exact_multiple(student):
 @pytest.mark.points(1)
 def test_swiglu_ffn_dim_of_llama3_8b(student):
     cause = "Is the multiplier applied before the rounding? 8/3 * 4096 * 1.3 goes up to 14 * 1024."
-    got = student.ffn_dim(4096, 1.3, 1024)
-    expect.that(got == 14_336, "ffn_dim(4096, 1.3, 1024) is wrong", cause, 14_336, got)
+    factor = Draw(190).whole(1, 2, 40)
+    got, expected = student.ffn_dim(4096 * factor, 1.3, 1024 * factor), 14_336 * factor
+    expect.that(got == expected, "ffn_dim(4096, 1.3, 1024) is wrong", cause, expected, got)
 
 
 @pytest.mark.points(0)
@@ -67,12 +69,6 @@ def test_swiglu_ffn_dim_default_multiple_is_256(student):
 
 
 # count_parameters -------------------------------------------------------------------------------
-
-
-def added_by_shapes(cfg, less):
-    """By how many numbers the parameters of `cfg` are more than those of `less`, shape by shape."""
-    more, fewer = (sum(math.prod(shape) for shape in model_shapes(each).values()) for each in (cfg, less))
-    return more - fewer
 
 
 def counted(student, cfg, expected, symptom, cause):
@@ -134,23 +130,27 @@ def test_budget_is_an_int(student):
 @pytest.mark.points(2)
 def test_budget_of_llama3_8b(student):
     cause = "A layer is 41,943,040 + 176,160,768 + 8,192. Is everything outside the layers there, the final norm too?"
-    counted(student, preset("llama3-8b"), 8_030_261_248, "Llama 3 8B comes out wrong", cause)
+    cfg = drawn_like("llama3-8b", 194)
+    expected = 8_030_261_248 + added_by_shapes(cfg, preset("llama3-8b"))
+    counted(student, cfg, expected, "Llama 3 8B comes out wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_budget_of_other_modern_models(student):
     cause = "Is every size read from cfg, and nothing fixed?"
-    for name, expected in (("llama2-7b", 6_738_415_616), ("smollm2-135m", 134_515_008), ("mistral-7b", 7_241_732_096)):
-        counted(student, preset(name), expected, f"{name} comes out wrong", cause)
+    for name, published in (("llama2-7b", 6_738_415_616), ("smollm2-135m", 134_515_008), ("mistral-7b", 7_241_732_096)):
+        cfg = drawn_like(name, 195)
+        expected = published + added_by_shapes(cfg, preset(name))
+        counted(student, cfg, expected, f"{name} comes out wrong", cause)
 
 
 @pytest.mark.points(2)
 def test_budget_cache_bytes_per_token(student):
-    got = student.kv_cache_bytes_per_token(preset("llama3-8b"))
-    cause = "Is it 2 (K and V) * L * K * H * bytes, with K heads, not N, and H, not D?"
-    expect.that(got == 131_072, "Llama 3 8B's cache per token is wrong", cause, "131,072", got)
-    got = student.kv_cache_bytes_per_token(preset("llama2-7b"))
-    expect.that(got == 524_288, "Llama 2 7B's cache per token is wrong", cause, "524,288", got)
+    cause, draw = "Is it 2 (K and V) * L * K * H * bytes, with K heads, not N, and H, not D?", Draw(196)
+    for name, model, published in (("llama3-8b", "Llama 3 8B", 131_072), ("llama2-7b", "Llama 2 7B", 524_288)):
+        layers = draw.whole(32, 8, 99)
+        got, expected = student.kv_cache_bytes_per_token(preset(name).but(L=layers)), published // 32 * layers
+        expect.that(got == expected, f"{model}'s cache per token is wrong", cause, f"{expected:,}", got)
 
 
 @pytest.mark.points(2)

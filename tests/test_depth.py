@@ -10,9 +10,19 @@ import pytest
 import torch
 
 import expect
-from draw import Draw, attention_shapes, block_shapes, drawn_sizes, model_shapes, no_turn, tiny
+from draw import (
+    Draw,
+    added_by_shapes,
+    attention_shapes,
+    block_shapes,
+    drawn_like,
+    drawn_sizes,
+    model_shapes,
+    no_turn,
+    tiny,
+)
 from nanolm.config import ModelConfig, preset
-from nanolm.subject import NotStarted
+from nanolm.subject import NotStarted, StudentError
 from stored import stored
 from test_attention import attention, picture, right_picture, sees_the_past, turn
 
@@ -105,6 +115,17 @@ def test_backward_matches_stored_answers(student):
     for name, got in zip(("x", "weight"), two_gradients(student, x, gain, 0.1, upstream), strict=True):
         symptom = f"the gradient of {name} differs from the stored answer"
         expect.close(got, answer[f"backward.grad_{name}"], 1e-5, symptom, cause)
+
+
+@pytest.mark.points(0)
+def test_backward_is_your_own(student):
+    x, upstream, gain, _ = drawn_backward(student, 104)
+    cause = "Can you write it from the header's formula? Autograd is what it is compared with."
+    try:
+        student.rmsnorm_backward.run(x, gain, 0.1, upstream, by_hand=True)
+    except StudentError as error:
+        symptom = "rmsnorm_backward fails where torch differentiates nothing: does it ask autograd?"
+        raise expect.Mistake(symptom, "gradients", error.message, cause) from error
 
 
 # QK-norm ----------------------------------------------------------------------------------------
@@ -203,9 +224,10 @@ def test_qknorm_has_a_gain_for_each_of_the_two(student):
 def test_qknorm_keeps_the_scale(student):
     drawn_qknorm(student, 116)
     # q and k point the same way: normed, their product is H, so the scaled score is sqrt(H) = 3.16
-    got = weight_of_token_0(student, narrow(qk_norm=True), 5.0)
+    cfg = narrow(qk_norm=True, H=2 * Draw(119).whole(5, 4, 9))
+    got, expected = weight_of_token_0(student, cfg, 5.0), 1 / (1 + math.exp(-math.sqrt(cfg.H)))  # 0.9594047
     cause = "Is it an RMS norm (length sqrt(H)), with the division by sqrt(H) kept?"
-    expect.close(got, 0.9594047, 1e-3, "the weight of the best match is wrong", cause)
+    expect.close(got, expected, 1e-3, "the weight of the best match is wrong", cause)
 
 
 @pytest.mark.points(1)
@@ -331,9 +353,12 @@ def test_window_counts_the_token_itself(student):
 
 @pytest.mark.points(1)
 def test_window_is_causal(student):
-    mask = windowed_mask(student, 6, 6, 3)
+    draw = Draw(139)
+    T, window = draw.whole(6, 5, 9), draw.whole(3, 2, 4)
+    mask = windowed_mask(student, T, T, window)
     cause = "Is the window cut out of the causal mask? |i - j| < w also shows the future."
     expect.that(not bool(mask.triu(1).any()), "with a window a token sees the future", cause)
+    expect.that(bool(mask.diagonal().all()), "with a window a token does not see itself", cause)
 
 
 @pytest.mark.points(1)
@@ -356,7 +381,8 @@ def test_window_wider_than_the_text_hides_nothing(student):
 @pytest.mark.points(1)
 def test_window_reaches_the_attention(student):
     windowed_mask(student, 5, 5, 2)
-    cfg, draw = tiny(windows=3), Draw(131)
+    window, draw = Draw(140).whole(3, 2, 4), Draw(131)
+    cfg = tiny(windows=window)
     part = attention(student, cfg, draw.weights(attention_shapes(cfg)))
     x = draw.normal(2, 6, 36)
     other = x.clone()
@@ -364,7 +390,8 @@ def test_window_reaches_the_attention(student):
     moved = (part(other, *no_turn(6, 8)) - part(x, *no_turn(6, 8))).abs().amax(dim=(0, 2))
     got = "".join("x" if float(m) > 1e-4 else "." for m in moved)
     cause = "Is self.window given to causal_mask in forward, also where the text is longer than the window?"
-    expect.same(got, "xxx...", "token 0 is seen by the wrong tokens (window 3, x = sees it)", cause)
+    expected = "x" * window + "." * (6 - window)
+    expect.same(got, expected, "token 0 is seen by the wrong tokens (window 3, x = sees it)", cause)
 
 
 @pytest.mark.points(1)
@@ -555,6 +582,12 @@ def test_cache_works_with_qknorm(student):
 # The 2019 parts in the budget -------------------------------------------------------------------
 
 
+def added_to_2019(cfg, less):
+    """By how many numbers `cfg` is more than `less`, where V, T_max and F differ and the FFN is GELU with biases."""
+    rows = (cfg.V - less.V) * (1 if cfg.tie_embeddings else 2) + cfg.T_max - less.T_max
+    return rows * cfg.D + cfg.L * (cfg.F - less.F) * (2 * cfg.D + 1)
+
+
 def recipe_is_started(student):
     modern, learned = tiny(), tiny(positions="learned", norm="layernorm", ffn="gelu", bias=True)
     if student.count_parameters(modern) == student.count_parameters(learned):
@@ -572,16 +605,18 @@ def counted(student, cfg, expected, what, cause):
 def test_recipe_counts_gpt2_small(student):
     recipe_is_started(student)
     cause = "GELU has two matrices, everything has a bias, LayerNorm too, and positions are a table of T_max * D."
-    counted(student, preset("gpt2-small"), 124_439_808, "GPT-2 small", cause)
+    cfg = drawn_like("gpt2-small", 198)
+    counted(student, cfg, 124_439_808 + added_to_2019(cfg, preset("gpt2-small")), "GPT-2 small", cause)
 
 
 @pytest.mark.points(1)
 @pytest.mark.needs("budget")
 def test_recipe_tying_saves_a_third_of_gpt2(student):
     recipe_is_started(student)
-    cfg = preset("gpt2-small")
-    counted(student, cfg.but(tie_embeddings=False), 163_037_184, "GPT-2 small untied", "Is the head V * D more?")
-    saved, tied = cfg.V * cfg.D, student.count_parameters(cfg)
+    small, untied = preset("gpt2-small"), drawn_like("gpt2-small", 199).but(tie_embeddings=False)
+    expected = 163_037_184 + added_to_2019(untied, small.but(tie_embeddings=False))
+    counted(student, untied, expected, "GPT-2 small untied", "Is the head V * D more?")
+    saved, tied = small.V * small.D, student.count_parameters(small)
     expect.same(saved, 38_597_376, "tying saves another number", "V * D?")
     expect.close(saved / tied, 0.3101690, 1e-4, "tying does not save 31.0% of the tied model", "Is the total right?")
     expect.close(saved / (tied + saved), 0.2367397, 1e-4, "nor 23.7% of the untied one", "Is the total right?")
@@ -603,9 +638,13 @@ TOGGLES = {  # what each toggle of the recipe moves in the 7B-class shape
 def test_recipe_counts_the_7b_shape(student):
     recipe_is_started(student)
     cause = "Which toggle is off: learned positions, MHA, biases, GELU at 4D, LayerNorm?"
-    counted(student, VANILLA, 7_002_005_504, "the vanilla 7B-class shape", cause)
-    modern = VANILLA.but(K=8, ffn_dim=11_008, ffn="swiglu", norm="rmsnorm", bias=False, positions="rope")
-    counted(student, modern, 6_195_253_248, "the modern 7B-class shape", cause)
+    draw = Draw(200)
+    vanilla = VANILLA.but(V=draw.whole(VANILLA.V, 50_000, 200_000), T_max=draw.whole(VANILLA.T_max, 1_000, 9_000))
+    expected = 7_002_005_504 + added_to_2019(vanilla, VANILLA)
+    counted(student, vanilla, expected, "the vanilla 7B-class shape", cause)
+    modern = vanilla.but(K=8, ffn_dim=11_008, ffn="swiglu", norm="rmsnorm", bias=False, positions="rope")
+    expected = 6_195_253_248 + (vanilla.V - VANILLA.V) * VANILLA.D
+    counted(student, modern, expected, "the modern 7B-class shape", cause)
 
 
 @pytest.mark.points(0)
@@ -640,7 +679,9 @@ def test_recipe_counts_qknorm_and_sandwich(student):
     cfg = drawn_sizes(193)
     expected = student.count_parameters(cfg) + 2 * cfg.L * cfg.H
     counted(student, cfg.but(qk_norm=True), expected, "the tiny model with QK-norm", cause)
-    counted(student, preset("gemma2-2b"), 2_614_341_888, "Gemma 2 2B", cause)
+    gemma = drawn_like("gemma2-2b", 201)
+    more = added_by_shapes(gemma, preset("gemma2-2b"))
+    counted(student, gemma, 2_614_341_888 + more, "Gemma 2 2B", cause)
 
 
 @pytest.mark.points(0)

@@ -3,6 +3,8 @@
 B batch, T query length, D width, F FFN width. From basic to subtle: the first red test is the next step.
 """
 
+import math
+
 import pytest
 import torch
 
@@ -43,8 +45,10 @@ def test_rmsnorm_produces_unit_rms(student):
 
 @pytest.mark.points(1)
 def test_rmsnorm_worked_example_3_4(student):
-    y = rmsnorm(student, torch.ones(2), eps=1e-12)(torch.tensor([[3.0, 4.0]]))
-    expected = torch.tensor([[0.8485281, 1.1313708]])
+    draw = Draw(17)
+    a, b = draw.real(3.0, 1.0, 9.0), draw.real(4.0, 1.0, 9.0)
+    y = rmsnorm(student, torch.ones(2), eps=1e-12)(torch.tensor([[a, b]]))
+    expected = torch.tensor([[a, b]]) / math.sqrt((a * a + b * b) / 2)  # [0.8485281, 1.1313708]
     expect.close(y, expected, 1e-5, "RMSNorm of [3, 4] is wrong", "Is the divisor sqrt((9 + 16) / 2) = 3.54?")
 
 
@@ -111,21 +115,29 @@ def test_rmsnorm_is_scale_invariant(student):
 
 @pytest.mark.points(1)
 def test_rmsnorm_puts_eps_inside_the_root(student):
-    y = rmsnorm(student, torch.ones(4), eps=0.1)(torch.full((1, 4), 0.3))
+    draw = Draw(18)
+    value, eps = draw.real(0.3, 0.2, 0.5), draw.real(0.1, 0.05, 0.2)
+    y = rmsnorm(student, torch.ones(4), eps=eps)(torch.full((1, 4), value))
     cause = "Is eps added to the mean square before the root is taken? 0.3 / sqrt(0.09 + 0.1) is wanted."
-    expect.close(y, 0.6882472, 1e-5, "a row of 0.3 with eps 0.1 comes out wrong", cause)
+    expected = value / math.sqrt(value**2 + eps)  # 0.6882472
+    expect.close(y, expected, 1e-5, "a row of 0.3 with eps 0.1 comes out wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_rmsnorm_uses_configured_eps(student):
-    x = torch.full((1, 4), 0.05)
-    for eps, expected in ((1e-2, 0.4472136), (2.5e-3, 0.7071068), (1e-9, 0.9999998)):
-        y = rmsnorm(student, torch.ones(4), eps=eps)(x)
+    def normed(value, eps):
+        return value / math.sqrt(value**2 + eps)
+
+    draw = Draw(19)
+    value, tiny_value = 0.05 * draw.real(1.0, 0.7, 1.5), 0.01 * draw.real(1.0, 0.7, 1.5)
+    for eps in (1e-2, 2.5e-3, 1e-9):  # 0.4472136, 0.7071068, 0.9999998
+        y = rmsnorm(student, torch.ones(4), eps=eps)(torch.full((1, 4), value))
         cause = "Do you use self.eps, the number that the constructor was given?"
-        expect.close(y, expected, 1e-5, f"eps = {eps} does not have its effect", cause)
-    default = student.RMSNorm(4).load({"weight": torch.ones(4)})(torch.full((1, 4), 0.01))
+        expect.close(y, normed(value, eps), 1e-5, f"eps = {eps} does not have its effect", cause)
+    default = student.RMSNorm(4).load({"weight": torch.ones(4)})(torch.full((1, 4), tiny_value))
     cause = "Is the default of eps still 1e-5, as it was given?"
-    expect.close(default, 0.9534626, 1e-5, "without an eps the norm does not use 1e-5", cause)
+    symptom = "without an eps the norm does not use 1e-5"
+    expect.close(default, normed(tiny_value, 1e-5), 1e-5, symptom, cause)  # 0.9534626
 
 
 @pytest.mark.points(1)
@@ -138,11 +150,13 @@ def test_rmsnorm_zero_row_is_finite(student):
 
 @pytest.mark.points(1)
 def test_rmsnorm_fp16_does_not_overflow(student):
-    x = torch.tensor([[1000.0, -1000.0, 1000.0, -1000.0]]).half()
+    draw = Draw(20)
+    x = torch.tensor([[sign * draw.whole(1000, 300, 3000) for sign in (1.0, -1.0, 1.0, -1.0)]]).half()
     y = rmsnorm(student, torch.ones(4)).half()(x)
     expect.tensor(y, x.shape)
     cause = "Are the squares taken in fp32? In fp16 everything above 65504 is infinity."
-    expect.close(y, x.double() / 1000, 2e-2, "fp16 rows of +-1000 come out wrong", cause)
+    exact = x.double() / x.double().pow(2).mean().sqrt()
+    expect.close(y, exact, 2e-2, "fp16 rows of +-1000 come out wrong", cause)
 
 
 @pytest.mark.points(1)
@@ -322,6 +336,10 @@ def one_unit(gate, up):
     }
 
 
+def silu(z):
+    return z / (1 + math.exp(-z))
+
+
 @pytest.mark.points(1)
 def test_swiglu_returns_the_shape_of_its_input(student):
     draw, _, ffn = drawn_swiglu(student, 21)
@@ -330,32 +348,38 @@ def test_swiglu_returns_the_shape_of_its_input(student):
 
 @pytest.mark.points(2)
 def test_swiglu_worked_example(student):
+    draw = Draw(30)
+    gate, up = draw.real(2.0, 1.0, 4.0), draw.real(3.0, 1.0, 5.0)
     weights = {
-        "w_gate.weight": torch.diag(torch.tensor([2.0, -2.0])),
-        "w_up.weight": torch.diag(torch.tensor([3.0, 3.0])),
+        "w_gate.weight": torch.diag(torch.tensor([gate, -gate])),
+        "w_up.weight": torch.diag(torch.tensor([up, up])),
         "w_down.weight": torch.eye(2),
     }
     y = swiglu(student, weights)(torch.ones(1, 2))
     cause = "Is it silu(gate) * up, with silu(z) = z * sigmoid(z)?"
-    expected = torch.tensor([[5.2847825, -0.7152175]])
+    expected = torch.tensor([[silu(gate) * up, silu(-gate) * up]])  # [5.2847825, -0.7152175]
     expect.close(y, expected, 1e-4, "value (3, 3) with gate (2, -2) comes out wrong", cause)
 
 
 @pytest.mark.points(2)
 def test_swiglu_uses_silu(student):
-    y = swiglu(student, one_unit(1.0, 1.0))(torch.tensor([[1.0], [-1.0], [2.0]]))
+    draw = Draw(48)
+    values = [draw.real(1.0, 0.5, 3.0), draw.real(-1.0, -3.0, -0.5), draw.real(2.0, 0.5, 3.0)]
+    y = swiglu(student, one_unit(1.0, 1.0))(torch.tensor(values)[:, None])
     cause = "Is the gate z * sigmoid(z), and neither a plain sigmoid nor GELU?"
-    expected = torch.tensor([[0.7310586], [0.2689414], [3.5231884]])
+    expected = torch.tensor([[silu(z) * z] for z in values])  # 0.7310586, 0.2689414, 3.5231884
     expect.close(y, expected, 1e-4, "the gate's curve is not SiLU", cause)
 
 
 @pytest.mark.points(2)
 def test_swiglu_gate_carries_the_silu(student):
-    y = swiglu(student, one_unit(-20.0, 1.0))(torch.ones(1, 1))
+    draw = Draw(49)
+    gate, up = draw.real(20.0, 15.0, 30.0), draw.real(1.0, 0.5, 2.0)
+    y = swiglu(student, one_unit(-gate, up))(torch.ones(1, 1))
     cause = "Does the SiLU stand on w_gate (and not on w_up)?"
     expect.close(y, 0.0, 1e-4, "a gate of -20 does not shut the unit", cause)
-    y = swiglu(student, one_unit(20.0, 1.0))(torch.ones(1, 1))
-    expect.close(y, 20.0, 1e-4, "a gate of 20 does not open the unit", cause)
+    y = swiglu(student, one_unit(gate, up))(torch.ones(1, 1))
+    expect.close(y, gate * up, 1e-4, "a gate of 20 does not open the unit", cause)
 
 
 @pytest.mark.points(1)
@@ -397,11 +421,12 @@ def test_swiglu_fresh_module_runs(student):
 
 @pytest.mark.points(1)
 def test_swiglu_gradient_is_finite_for_large_inputs(student):
-    x = torch.tensor([[-200.0], [200.0]])
+    size = float(Draw(50).whole(200, 150, 400))
+    x = torch.tensor([[-size], [size]])
     outcome = swiglu(student, one_unit(1.0, 1.0)).run(x, upstream=torch.ones(2, 1))
     cause = "Does exp(-x) overflow on the way back? torch has a sigmoid and a silu that don't."
     expect.finite(outcome.grad, "the gradient at -200 and 200", cause)
-    expected = torch.tensor([[0.0], [400.0]])
+    expected = torch.tensor([[0.0], [2 * size]])  # of silu(x) * x, which is x * x up there
     expect.close(outcome.grad, expected, 1e-2, "the gradient at -200 and 200 is wrong", cause)
 
 

@@ -128,7 +128,8 @@ def test_rope_cos_sin_second_call_uses_its_own_frequencies(student):
 
 @pytest.mark.points(1)
 def test_rope_cos_sin_accepts_fractional_positions(student):
-    positions = torch.tensor([0.5, 1.25, 7.75])
+    draw = Draw(75)
+    positions = torch.tensor([draw.real(0.5, 0.1, 3.0), draw.real(1.25, 0.1, 5.0), draw.real(7.75, 2.0, 20.0)])
     cause = "Are positions used as numbers, not as row numbers of a table?"
     for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
         expect.close(got, right, 1e-5, "interpolated positions come out wrong", cause)
@@ -136,7 +137,8 @@ def test_rope_cos_sin_accepts_fractional_positions(student):
 
 @pytest.mark.points(1)
 def test_rope_cos_sin_accepts_positions_by_row(student):
-    positions = torch.tensor([[0, 1, 2], [5, 6, 9]])
+    draw = Draw(76)
+    positions = torch.tensor([[draw.whole(position, 0, 40) for position in row] for row in ([0, 1, 2], [5, 6, 9])])
     cause = "Does the code keep all leading axes: (B, T) -> (B, T, H/2)?"
     for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
         expect.tensor(got, (2, 3, 4), "the table of rows with their own positions")
@@ -145,7 +147,8 @@ def test_rope_cos_sin_accepts_positions_by_row(student):
 
 @pytest.mark.points(1)
 def test_rope_cos_sin_has_no_last_position(student):
-    positions = torch.tensor([100_000, 131_071])
+    draw = Draw(77)
+    positions = torch.tensor([draw.whole(100_000, 90_000, 120_000), draw.whole(131_071, 120_000, 200_000)])
     cause = "Is there a table that ends, or a clamp? A far position is just a larger angle."
     for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
         expect.close(got, right, 1e-3, "position 100,000 comes out wrong", cause)
@@ -153,7 +156,9 @@ def test_rope_cos_sin_has_no_last_position(student):
 
 @pytest.mark.points(1)
 def test_rope_angles_are_fp32(student):
-    positions, frequencies = torch.tensor([2000, 2001, 4095]), torch.tensor([0.37, 0.93])
+    draw = Draw(78)
+    positions = torch.tensor([draw.whole(position, 1_500, 4_095) for position in (2000, 2001, 4095)])
+    frequencies = torch.tensor([draw.real(0.37, 0.3, 0.5), draw.real(0.93, 0.8, 1.0)])
     cause = "Are the angles in bf16 or fp16 somewhere? They need fp32; only the finished table may be rounded."
     for got, right in zip(student.rope_cos_sin(positions, frequencies), cos_sin(positions, frequencies), strict=True):
         expect.close(got, right, 1e-2, "angles at position 2000 are off", cause)
@@ -210,8 +215,9 @@ def test_rope_preserves_norm(student):
 
 @pytest.mark.points(1)
 def test_rope_pairs_neighbours(student):
+    draw = Draw(79)
     for i in range(8):
-        y = turned(student, torch.eye(8)[i : i + 1], torch.tensor([1]))
+        y = turned(student, torch.eye(8)[i : i + 1], torch.tensor([draw.real(1.0, 0.2, 3.0)]))
         expect.tensor(y, (1, 8))
         partner = i + 1 if i % 2 == 0 else i - 1
         moved = [j for j in range(8) if j != i and abs(float(y[0, j])) > 1e-3]
@@ -221,19 +227,21 @@ def test_rope_pairs_neighbours(student):
 
 @pytest.mark.points(1)
 def test_rope_turns_counter_clockwise(student):
-    y = turned(student, torch.eye(8)[:1], torch.tensor([1]))  # e0 turns by +1: some partner gets +sin 1
+    angle = Draw(80).real(1.0, 0.3, 1.5)
+    y = turned(student, torch.eye(8)[:1], torch.tensor([angle]))  # e0 turns by +1: some partner gets +sin 1
     expect.tensor(y, (1, 8))
     cause = "Is the new first number a cos - b sin, and the second a sin + b cos?"
     partner = y[0, 1:][y[0, 1:].abs().argmax()]
-    expect.close(partner, math.sin(1.0), 1e-4, "the pair turns the wrong way round", cause)
+    expect.close(partner, math.sin(angle), 1e-4, "the pair turns the wrong way round", cause)
 
 
 @pytest.mark.points(1)
 def test_rope_turns_every_pair_at_its_own_frequency(student):
     basis = torch.eye(8)[:, None]  # (8, T = 1, 8), one unit vector a row
-    still, moved = turned(student, basis, torch.tensor([0])), turned(student, basis, torch.tensor([3]))
+    position = Draw(96).real(3.0, 1.0, 3.1)
+    still, moved = turned(student, basis, torch.tensor([0])), turned(student, basis, torch.tensor([position]))
     got = (still.double() * moved.double()).sum(dim=-1).flatten().sort().values
-    expected = (3 * STEPS.double()).cos().repeat(2).sort().values  # in any layout each angle shows twice
+    expected = (position * STEPS.double()).cos().repeat(2).sort().values  # in any layout each angle shows twice
     cause = "Does pair i use column i of cos and sin, for both of its numbers?"
     expect.close(got, expected, 1e-4, "a pair does not turn by its own angle", cause)
 

@@ -48,16 +48,16 @@ def ask(submissions, results, secret_file, sandboxed, jobs, tests):
 
 def main():
     """Grade what standard input asks for and print the results."""
-    from grading.grader import sandbox
     from grading.grader.intake import take_in
     from grading.grader.results import Shelf
     from grading.grader.run import RunError, grade_missing
     from grading.grader.secret import SecretError, read_secret
     from grading.grader.states import GraderError
+    from grading.grader.walls import bubblewrap
 
     asked = json.load(sys.stdin)
     try:
-        if asked["sandboxed"] and sandbox.bubblewrap() is None:
+        if asked["sandboxed"] and bubblewrap() is None:
             raise RunError("there is no bubblewrap (bwrap) here: install it, or read about `sandboxed` in the config.")
         secret = read_secret(asked["secret"])
         intakes = [take_in(Path(folder), student) for student, folder in sorted(asked["submissions"].items())]

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from grading.bench.ratio import Ratio
-from grading.grader import sandbox
+from grading.grader.walls import bubblewrap
 from grading.marks import WEEK
 from grading.patches import REFERENCE, ROOT, load_mistakes, load_variants, materialise
 
@@ -122,7 +122,7 @@ def ours(room, jobs):
     out = room / "ours"
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "grading", "run", str(room / "class"), "--out", str(out), "--jobs", str(jobs)]
-    command += ["--secret", str(room / "secret"), *([] if sandbox.bubblewrap() else ["--unsandboxed"])]
+    command += ["--secret", str(room / "secret"), *([] if bubblewrap() else ["--unsandboxed"])]
     start = time.perf_counter()
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     seconds = time.perf_counter() - start

@@ -1,7 +1,10 @@
 """The grader of two zones: tests and answers on one side, student code in a sandbox on the other.
 
     inside/      all that the sandbox sees of the course besides nanolm/: wire, worker, zygote
-    sandbox.py   starts the zygote, in bubblewrap or without; a Worker is one process of student code
+    limits.py    seconds and bytes that student code may use
+    walls.py     bubblewrap's command line, and what is to be found inside
+    nursery.py   starts the process that imports torch and forks a zygote for each slot
+    sandbox.py   a Zygote forks workers; a Worker is one process of student code
     stopwatch.py how long a worker has run, by the processor and by the clock
     remote.py    the Subject that tests ask, answered by a worker
     intake.py    which files of a submission are taken, and in what state

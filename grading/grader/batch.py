@@ -12,9 +12,9 @@ from pathlib import Path
 
 from grading.grader.inside import confine
 from grading.grader.intake import Intake, take_in
-from grading.grader.results import key_of, versions
-from grading.grader.sandbox import Limits, Zygote
-from grading.grader.secret import fingerprint
+from grading.grader.limits import Limits
+from grading.grader.results import key_of, setting
+from grading.grader.sandbox import Zygote
 from grading.grader.session import Exam, failed_result, grade, sit
 from grading.grader.states import GRADER_ERROR, PASSED, GraderError
 from grading.patches import REFERENCE, ROOT
@@ -30,26 +30,25 @@ class Batch:
     def __init__(self, exam, secret, sandboxed, limits=None, made_by=None):
         """`made_by` are the versions that results are kept under, else those of the files as they are now."""
         self.exam, self.sandboxed, self.limits = exam, sandboxed, limits or Limits()
-        self.setting = {
-            **(made_by or versions()), "secret": fingerprint(secret), "sandboxed": sandboxed,
-            "tests": list(exam.arguments), "limits": repr(self.limits),
-        }  # fmt: skip
+        self.setting = setting(exam.arguments, secret, sandboxed, self.limits, made_by)
 
     def key(self, intake):
         """Under which key this submission's result is kept."""
         return key_of(intake, self.setting)
 
-    def results(self, intakes, jobs):
-        """Yield (intake, result) as submissions are done. GraderError where the reference itself does not pass."""
-        if not intakes:
-            return
+    def results(self, intakes, nursery):
+        """Yield (intake, result) as submissions are done, side by side as many as the nursery has zygotes.
+
+        GraderError where the reference itself does not pass.
+        """
         import_once()
         proof = Intake("reference", take_in(REFERENCE).texts)
         waiting, slots = [*reversed(intakes), proof], []
         held = []  # what is graded before the reference has passed
         try:
-            for number in range(min(jobs, len(intakes))):
-                slots.append(_Slot(self, number, slots))
+            for number in range(len(nursery.controls)):
+                slots.append(_Slot(self, number, slots, nursery))
+            nursery.keep()  # none here: a slot that ends is to end its zygote
             busy = {slot.channel: slot for slot in slots}
             for slot in slots:
                 slot.give(waiting.pop())
@@ -79,11 +78,11 @@ class Batch:
 class _Slot:
     """A process that grades one submission at a time, as the writer sees it."""
 
-    def __init__(self, batch, number, others):
+    def __init__(self, batch, number, others, nursery):
         self.channel, theirs = FORK.Pipe()
         self.intake = None
         inherited = [self.channel, *(slot.channel for slot in others)]
-        self._process = FORK.Process(target=_serve, args=(theirs, inherited, batch, number))
+        self._process = FORK.Process(target=_serve, args=(theirs, inherited, batch, number, nursery))
         self._process.start()
         theirs.close()
 
@@ -113,14 +112,15 @@ def _check(result):
         raise GraderError(f"the reference itself does not pass {', '.join(red)}")
 
 
-def _serve(channel, inherited, batch, number):
+def _serve(channel, inherited, batch, number, nursery):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
     for end in inherited:  # the writer's: one that stays open here would hide that the writer has closed its own
         end.close()
+    nursery.keep(number)
     os.chdir(ROOT)
     try:
-        zygote = Zygote(batch.sandboxed, batch.limits, number)  # it gets ready while the tests are collected
+        zygote = Zygote(batch.sandboxed, batch.limits, number, nursery)
         sit(batch.exam.arguments, lambda tests: _grade_all(channel, batch, number, tests, zygote))
     except GraderError as error:
         for intake in _coming(channel):

@@ -29,10 +29,13 @@ class Group:
                 _remove(folder)
         return cls(folders)
 
-    def join(self):
-        """Put the calling process into the group, with all that it will start."""
-        for folder in self.folders.values():
-            (folder / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    def take_in(self, pid):
+        """Put a process into the group, with all that it will start. A hierarchy that refuses it is used no more."""
+        for kind, folder in list(self.folders.items()):
+            try:
+                (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+            except OSError:
+                _remove(self.folders.pop(kind))
 
     def kills_for_memory(self):
         """How many processes the kernel has ended here because memory ran out."""

@@ -6,11 +6,13 @@ from grading.grader import sandbox
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
 from grading.grader.states import GraderError
+from grading.grader.walls import bubblewrap
+from grading.patches import ROOT
 
 HELP = "say which defences are active on this machine"
 
 # A submission that looks at its own surroundings and says what it sees.
-PROBE = '''
+PROBE = """
 import errno, os, resource, socket
 def sees(path):
     try:
@@ -33,7 +35,7 @@ def connects():
 def rope_frequencies(course, tests):
     return (os.getuid(), os.getppid(), connects(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
             resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_NPROC)[0], sees("/proc/1"))
-'''
+"""
 
 
 def add_arguments(parser):
@@ -47,7 +49,7 @@ def run(args):
         active, detail = gradebook(args.course)
         print(_line("gradebook", active, detail))
         failed = 0 if active else 1
-    if sandbox.bubblewrap() is None:
+    if bubblewrap() is None:
         print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade")
         return 1
     try:
@@ -77,7 +79,7 @@ def lines():
         worker = zygote.start({"rope.py": PROBE})
         tensors = []
         question = {"do": "function", "name": "rope_frequencies", "kwargs": wire.encode({}, tensors)}
-        question["args"] = wire.encode((str(sandbox.ROOT / "grading"), str(sandbox.ROOT / "tests")), tensors)
+        question["args"] = wire.encode((str(ROOT / "grading"), str(ROOT / "tests")), tensors)
         head, found = worker.ask(question, tensors, 10)
         if "answer" not in head:
             raise GraderError(f"the probe failed: {head['error']['message']}")

@@ -204,9 +204,9 @@ class RemoteFunction:
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs).output
 
-    def run(self, *args, upstream=None, **kwargs):
-        """Call it; with `upstream` also differentiate with respect to the first argument."""
-        answer = self.subject.ask("function", self.name, args, {"upstream": upstream, **kwargs})
+    def run(self, *args, upstream=None, by_hand=False, **kwargs):
+        """Call it; with `upstream` also differentiate with respect to the first argument, `by_hand` not even inside."""
+        answer = self.subject.ask("function", self.name, args, {"upstream": upstream, "by_hand": by_hand, **kwargs})
         return self.subject.outcome(answer, len(args))
 
 

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from grading.grader.inside.text import clean
+from grading.grader.secret import fingerprint
 from grading.grader.states import ADVICE, GRADER_ERROR, PASSED
 from grading.patches import ROOT
 
@@ -30,6 +31,14 @@ def _digest(patterns):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(ROOT)} {content}\n".encode())
     return digest.hexdigest()
+
+
+def setting(arguments, secret, sandboxed, limits, made_by=None):
+    """What results depend on besides the submission. `made_by` are the versions that count, else those of now."""
+    return {
+        **(made_by or versions()), "secret": fingerprint(secret), "sandboxed": sandboxed,
+        "tests": list(arguments), "limits": repr(limits),
+    }  # fmt: skip
 
 
 def key_of(intake, setting):

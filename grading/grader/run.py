@@ -8,13 +8,14 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from grading.grader import sandbox
-from grading.grader.batch import Batch, prepare
 from grading.grader.inside.text import clean
 from grading.grader.intake import take_in
-from grading.grader.results import Shelf
+from grading.grader.limits import Limits
+from grading.grader.nursery import Nursery
+from grading.grader.results import Shelf, key_of, setting, versions
 from grading.grader.secret import SecretError, private_seed, read_secret
 from grading.grader.states import GRADER_ERROR, GraderError
+from grading.grader.walls import bubblewrap
 
 HELP = "grade every submission in a folder: JSON, CSV and Gradescope files, only what is missing or changed"
 WORK = "work"  # of the results folder: private while a run lasts, emptied by the next
@@ -49,7 +50,7 @@ def run(args):
 def _run(args):
     if args.jobs < 1:
         raise RunError(f"--jobs {args.jobs} must be at least 1.")
-    if not args.unsandboxed and sandbox.bubblewrap() is None:
+    if not args.unsandboxed and bubblewrap() is None:
         raise RunError("there is no bubblewrap (bwrap) here: install it, or read what --unsandboxed warns of.")
     if args.unsandboxed:
         print(WARNING, file=sys.stderr)
@@ -76,13 +77,19 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
 
 def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
     """Put a result on the shelf for each intake that has no valid one there; how many those were."""
+    limits, made_by, start = limits or Limits(), made_by or versions(), time.monotonic()
+    depends_on = setting(arguments, secret, sandboxed, limits, made_by)
     with _alone(shelf.out) as work:
-        batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
-        todo = [intake for intake in intakes if not shelf.valid(intake.name, batch.key(intake))]
-        start = time.monotonic()
-        for count, (intake, result) in enumerate(batch.results(todo, jobs), 1):
-            shelf.put(intake.name, result)
-            _progress(count, len(todo), intake.name, time.monotonic() - start)
+        todo = [intake for intake in intakes if not shelf.valid(intake.name, key_of(intake, depends_on))]
+        if not todo:
+            return 0
+        with Nursery(sandboxed, min(jobs, len(todo))) as nursery:
+            from grading.grader.batch import Batch, prepare  # brings torch, which the nursery imports meanwhile
+
+            batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
+            for count, (intake, result) in enumerate(batch.results(todo, nursery), 1):
+                shelf.put(intake.name, result)
+                _progress(count, len(todo), intake.name, time.monotonic() - start)
     return len(todo)
 
 

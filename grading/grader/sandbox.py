@@ -1,127 +1,26 @@
-"""Where student code runs: a zygote inside bubblewrap, and the workers that it forks.
+"""Where student code runs: a zygote inside the walls, and the workers that it forks."""
 
-Traps that are handled here: the root of the sandbox is remounted read-only, every parent directory
-is made with mode 0755 (bubblewrap's own are 0700 for root), a Python under a private home is bound
-path by path, and no descriptor is inherited but the two that are meant.
-"""
-
-import importlib.util
 import json
 import os
 import re
 import secrets
 import select
-import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from grading.grader import stopwatch
 from grading.grader.cgroups import Group
 from grading.grader.inside import wire
+from grading.grader.limits import Limits
 from grading.grader.lost import WorkerLost
+from grading.grader.nursery import Nursery
 from grading.grader.states import CRASHED, OUT_OF_MEMORY, REFUSED, TIMED_OUT, GraderError
-from grading.patches import ROOT
+from grading.grader.walls import ROOM
 
-GiB, MiB = 1 << 30, 1 << 20
-INSIDE = Path(__file__).parent / "inside"
-COURSE = Path("/course")  # where the sandbox finds the course's code
-ROOM = Path("/room")  # where each worker mounts a folder of its own
 FIRST_UID, UIDS = 2_000_000, 100_000
-START_SECONDS = 120
+START_SECONDS, END_SECONDS = 120, 5
 PACKET = 1 << 16
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
-NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Seconds and bytes that student code may use. A test of the grader takes smaller ones.
-
-    The seconds are those of the processor, so that a busy machine takes nobody's points; by the
-    clock everything may take `patience` times as long.
-    """
-
-    call: float = 10.0  # seconds of one call
-    part: float = 30.0  # of all calls of one part of the week
-    submission: float = 120.0  # of all calls of a submission
-    patience: float = 4.0
-    room: int = 64 * MiB  # files in the worker's own folder
-    memory: int = 6 * GiB  # of the zygote and its workers together, where there are control groups
-    process: dict = field(
-        default_factory=lambda: {
-            "AS": 4 * GiB, "CPU": 60, "FSIZE": 16 * MiB, "NOFILE": 64, "NPROC": 64, "CORE": 0, "MEMLOCK": 0,
-        }
-    )  # fmt: skip
-
-
-def bubblewrap():
-    """The path of bubblewrap, or None where there is none."""
-    return shutil.which("bwrap") if sys.platform == "linux" else None
-
-
-def command(fd, sandboxed):
-    """The command line of a zygote that serves on the inherited socket `fd`."""
-    roots = [COURSE] if sandboxed else [INSIDE.parent, ROOT]
-    start = f"import sys; sys.path[:0] = {[str(root) for root in roots]}; from inside.zygote import main; main({fd})"
-    python = [sys.executable, "-I", "-B", "-c", start]
-    return [*_walls(), "--", *python] if sandboxed else python
-
-
-def _walls():
-    """bubblewrap with all that the sandbox sees: the system, this Python, nanolm/ and inside/."""
-    walls = [bubblewrap(), *NAMESPACES, "--die-with-parent", "--new-session"]
-    if os.geteuid() != 0:
-        walls += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "CAP_SYS_ADMIN"]
-    for path in map(Path, SYSTEM):
-        if path.is_symlink():
-            walls += ["--symlink", os.readlink(path), str(path)]
-        elif path.exists():
-            walls += _bind(path)
-    for path in map(Path, LOADER):
-        if path.exists():
-            walls += _bind(path)
-    walls += ["--proc", "/proc", "--dev", "/dev", "--size", str(MiB), "--tmpfs", str(ROOM)]
-    if any(ROOT.is_relative_to(path) for path in SYSTEM):
-        walls += ["--perms", "0755", "--tmpfs", str(ROOT)]
-    for path in _python_folders():
-        walls += _bind(path)
-    for path in _answers_of_others():
-        walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
-    walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
-    walls += ["--ro-bind", "/dev/null", str(COURSE / "nanolm" / "ledger.py")]  # it counts parameters, an exercise
-    return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-
-
-def _python_folders():
-    """What this interpreter is made of, outside the system's folders."""
-    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
-    return sorted(path for path in folders if not any(path.is_relative_to(system) for system in SYSTEM))
-
-
-def _answers_of_others():
-    """Installed packages that hold the exercises solved; torch's own are a matter of the tests."""
-    spec = importlib.util.find_spec("transformers")
-    return [Path(place) for place in spec.submodule_search_locations] if spec else []
-
-
-def _bind(source, target=None):
-    target = target or source
-    parents = [("--perms", "0755", "--dir", parent) for parent in reversed(target.parents[:-1])]
-    return [str(argument) for group in (*parents, ("--ro-bind", source, target)) for argument in group]
-
-
-def _environment(room):
-    return {
-        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(room), "TMPDIR": str(room), "PYTHONHASHSEED": "0",
-        "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-        "TORCHDYNAMO_DISABLE": "1",  # torch.compile gives the code back as it is: there is no compiler inside
-    }  # fmt: skip
 
 
 def _counts_by_namespace():
@@ -130,21 +29,18 @@ def _counts_by_namespace():
 
 
 class Zygote:
-    """The process that forks workers. Used by one submission at a time; a context manager."""
+    """A process that forks workers, of a nursery. Used by one submission at a time; a context manager."""
 
-    def __init__(self, sandboxed, limits=None, slot=0):
+    def __init__(self, sandboxed, limits=None, slot=0, nursery=None):
+        """The zygote number `slot` of a nursery; without one it has a nursery of its own."""
         self.sandboxed, self.limits, self.slot = sandboxed, limits or Limits(), slot
+        self._own = None if nursery else Nursery(sandboxed, 1)
+        self._nursery = nursery or self._own
+        self._control = self._nursery.controls[slot if nursery else 0]
         self._uids = 0
-        self._rooms = None if sandboxed else tempfile.mkdtemp(prefix="nanolm-rooms-")  # of its workers
-        self._log = tempfile.TemporaryFile()
-        self._control, theirs = socket.socketpair()
+        self._pid = None
         self.group = Group.create(slot, self.limits.memory, processes=128)
-        self._process = subprocess.Popen(
-            command(theirs.fileno(), sandboxed),
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-            cwd="/", env=_environment(ROOM if sandboxed else self._rooms), preexec_fn=self.group.join,
-        )  # fmt: skip
-        theirs.close()
+        stopwatch.announce(self._control)
         self._ready = False
 
     def __enter__(self):
@@ -157,12 +53,22 @@ class Zygote:
     @property
     def alive(self):
         """Whether it can still be asked."""
-        return self._process.poll() is None
+        try:
+            return bool(self._control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def get_ready(self):
-        """Wait until workers can be started: it imports torch first, which takes seconds."""
-        if not self._ready and "ready" not in self._reply(START_SECONDS):
+        """Wait until workers can be started: torch is imported first, which takes seconds."""
+        if self._ready:
+            return
+        if select.select([self._control], [], [], START_SECONDS)[0]:
+            self._pid = stopwatch.sender(self._control)
+        if "ready" not in self._reply(0):
             raise GraderError("the sandbox did not start")
+        self.group.take_in(self._pid)
         self._ready = True
 
     def start(self, files):
@@ -172,7 +78,7 @@ class Zygote:
         with theirs:
             settings = {
                 "namespaces": self.sandboxed,
-                "room": str(ROOM) if self.sandboxed else tempfile.mkdtemp(dir=self._rooms),
+                "room": str(ROOM) if self.sandboxed else tempfile.mkdtemp(dir=self._nursery.rooms),
                 "room_size": self.limits.room,
                 "uid": FIRST_UID + self.slot * UIDS + self._uids if os.geteuid() == 0 else None,
                 "limits": self.limits.process,
@@ -192,17 +98,18 @@ class Zygote:
         self._send({"drop": keeper})
 
     def close(self):
-        """End everything that runs inside."""
-        self._control.close()
+        """End it and everything that it has started."""
         try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._control.shutdown(socket.SHUT_WR)
+            gone = select.select([self._control], [], [], END_SECONDS)[0]  # it has nothing to say but that it has gone
+        except OSError:
+            gone = True
+        if not gone and self._pid is not None:
+            os.kill(self._pid, signal.SIGKILL)
+        self._control.close()
+        if self._own:
+            self._own.close()
         self.group.remove()
-        self._log.close()
-        if self._rooms:
-            shutil.rmtree(self._rooms, ignore_errors=True)
 
     def _ask(self, request, fds=()):
         self._send(request, fds)
@@ -227,8 +134,13 @@ class Zygote:
 
     def last_words(self):
         """The last line of the zygote's log."""
-        size = os.fstat(self._log.fileno()).st_size
-        said = os.pread(self._log.fileno(), 2_000, max(0, size - 2_000)).decode(errors="replace").strip().splitlines()
+        size = os.fstat(self._nursery.log.fileno()).st_size
+        said = (
+            os.pread(self._nursery.log.fileno(), 2_000, max(0, size - 2_000))
+            .decode(errors="replace")
+            .strip()
+            .splitlines()
+        )
         return wire.clean(said[-1]) if said else "it said nothing"
 
 

@@ -1,34 +1,49 @@
-"""How long student code has run: by the processor, and by the clock where it only waits."""
+"""How long student code has run: by the processor, and by the clock where it sleeps."""
 
 import socket
 import struct
 import sys
 import time
+from pathlib import Path
 
+LOOK = 0.05  # seconds: a right answer takes a few milliseconds
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 class Stopwatch:
     """The time of one call of the process `pid`, which may use `seconds`; by the clock `patience` times as many.
 
-    On a busy machine a process gets less of the processor than the clock says, and that is not its fault.
+    On a busy machine a process gets less of the processor than the clock says, and that is not its fault: what it
+    waits for its turn does not count. What it sleeps counts, once it has not answered for `LOOK` seconds.
     """
 
     def __init__(self, pid, seconds, patience):
         self._pid, self._seconds, self._patience = pid, seconds, patience
         self._began, self._before = time.monotonic(), cpu_seconds(pid)
+        self._looked = None  # the clock and the turns waited for, when the process was looked at first
 
     def used(self):
         """Seconds used so far."""
-        by_the_clock = time.monotonic() - self._began
+        clock = time.monotonic()
+        by_the_clock = clock - self._began
         if self._before is None:  # this system does not say
             return by_the_clock
         now = cpu_seconds(self._pid)
-        return max(0.0 if now is None else now - self._before, by_the_clock / self._patience)
+        used = max(0.0 if now is None else now - self._before, by_the_clock / self._patience)
+        turns = waiting_seconds(self._pid) if self._looked else None
+        if turns is None:
+            return used
+        return max(used, clock - self._looked[0] - (turns - self._looked[1]))
 
     def left(self):
         """How long an answer may be waited for before this is asked again; 0 or less where the time is over."""
         left = self._seconds - self.used()
+        if self._looked is None and left > 0:
+            clock = time.monotonic()
+            if clock - self._began < LOOK:
+                return min(left, LOOK)
+            turns = waiting_seconds(self._pid)
+            self._looked = None if turns is None else (clock, turns)
         return max(left, 0.01) if left > 0 else left
 
 
@@ -39,6 +54,17 @@ def cpu_seconds(pid):
     try:
         return time.clock_gettime(~pid << 3 | 2)  # what clock_getcpuclockid(3) gives for a process
     except OSError:
+        return None
+
+
+def waiting_seconds(pid):
+    """How long the threads of a running process have waited for a processor; None where that can't be known."""
+    if pid is None:
+        return None
+    try:
+        tasks = list(Path("/proc", str(pid), "task").iterdir())
+        return sum(int((task / "schedstat").read_text(encoding="ascii").split()[1]) for task in tasks) / 1e9
+    except OSError:  # it has ended, or this system has no such files
         return None
 
 

@@ -7,10 +7,10 @@ from attacks.table import ARGUMENTS
 
 from grading.autograding import course
 from grading.databases import open_gradebook
-from grading.grader import sandbox
+from grading.grader.walls import bubblewrap
 from grading.stubs import ROOT
 
-SANDBOXED = sandbox.bubblewrap() is not None
+SANDBOXED = bubblewrap() is not None
 SAMPLES = ROOT / "grading" / "samples"
 NOTEBOOK = "week06.ipynb"
 

@@ -12,10 +12,13 @@ from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS, LISTED, OF_O
 from grading.grader import sandbox
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import take_in
+from grading.grader.limits import Limits
+from grading.grader.nursery import Nursery
+from grading.grader.walls import bubblewrap
 from grading.patches import REFERENCE, ROOT
 
 SECRET = b"the secret of these tests"
-LIMITS = sandbox.Limits(call=2.0, part=4.0, submission=12.0, patience=3.0)
+LIMITS = Limits(call=2.0, part=4.0, submission=12.0, patience=3.0)
 MODES = ("sandboxed", "unsandboxed")
 
 
@@ -40,7 +43,7 @@ def results(place):
     found = {}
 
     def of(mode):
-        if mode == "sandboxed" and sandbox.bubblewrap() is None:
+        if mode == "sandboxed" and bubblewrap() is None:
             pytest.skip("there is no bubblewrap here")
         if mode not in found:
             found[mode] = None  # where the grader fails it fails once, not for each attack
@@ -62,7 +65,8 @@ def grade_all(place, mode):
             (submissions / name / file).write_text(text, encoding="utf-8")
     batch = Batch(prepare(4711, place, ARGUMENTS), SECRET, mode == "sandboxed", LIMITS)
     intakes = [take_in(path) for path in sorted(submissions.iterdir())]
-    return {intake.name: result for intake, result in batch.results(intakes, jobs=2)}
+    with Nursery(batch.sandboxed, 2) as nursery:
+        return {intake.name: result for intake, result in batch.results(intakes, nursery)}
 
 
 @pytest.mark.parametrize(("mode", "name"), [(mode, name) for mode in MODES for name in played(mode)])

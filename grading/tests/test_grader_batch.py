@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 from attacks.table import ARGUMENTS, ATTACKS
 
-from grading.grader import sandbox
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import Intake, take_in
+from grading.grader.nursery import Nursery
 from grading.grader.results import Shelf, file_name, gradescope, table, versions
 from grading.grader.run import grade_folder
 from grading.grader.session import Exam
 from grading.grader.states import GraderError
+from grading.grader.walls import bubblewrap
 from grading.patches import REFERENCE, ROOT
 
 SECRET = b"the secret of these tests"
 MADE_BY = versions()  # once: a file may be edited while these tests run
-SANDBOXED = sandbox.bubblewrap() is not None
+SANDBOXED = bubblewrap() is not None
 CLASS = ("right", "nothing", "exits_in_forward", "garbage", "warns", "nan")
 COMMAND = """
 import json, sys
@@ -142,7 +143,8 @@ def test_a_reference_that_fails_stops_the_run(tmp_path):
     exam = prepare(1, tmp_path, ("tests/test_modules.py::test_rmsnorm_matches_stored_answers",))
     (exam.answers / "modules.safetensors").write_bytes((exam.answers / "rope.safetensors").read_bytes())
     with pytest.raises(GraderError, match="the reference itself does not pass test_rmsnorm_matches_stored_answers"):
-        list(Batch(exam, SECRET, False).results([Intake("ada")], 1))
+        with Nursery(False, 1) as nursery:
+            list(Batch(exam, SECRET, False).results([Intake("ada")], nursery))
 
 
 def command(*arguments, **environment):
@@ -203,7 +205,8 @@ def test_a_missing_file_is_not_submitted_and_a_broken_one_names_its_line(tmp_pat
             (tmp_path / name / file).write_text(text, encoding="utf-8")
     batch = Batch(prepare(7, tmp_path, ARGUMENTS), SECRET, SANDBOXED)
     intakes = [take_in(tmp_path / name) for name in ("missing", "broken")]
-    found = {intake.name: result for intake, result in batch.results(intakes, 1)}
+    with Nursery(SANDBOXED, 1) as nursery:
+        found = {intake.name: result for intake, result in batch.results(intakes, nursery)}
     states = {name: {test["state"] for test in result["tests"][:4]} for name, result in found.items()}
     assert states == {"missing": {"not submitted"}, "broken": {"failed"}}
     assert found["missing"]["tests"][0]["message"] == "modules.py was not handed in."

@@ -5,12 +5,12 @@ import socket
 
 import pytest
 
-from grading.grader import doctor, sandbox
+from grading.grader import doctor, walls
 
 NAMES = ("own user", "own processes", "no /proc", "no network", "course hidden", "read-only", "memory limit")
 
 
-@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="there is no bubblewrap here")
+@pytest.mark.skipif(walls.bubblewrap() is None, reason="there is no bubblewrap here")
 def test_the_walls_stand():
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert set(NAMES) < set(found)
@@ -19,15 +19,15 @@ def test_the_walls_stand():
 
 
 def test_without_bubblewrap_it_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
+    monkeypatch.setattr(doctor, "bubblewrap", lambda: None)
     assert doctor.run(None) == 1
     assert "MISSING" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="there is no bubblewrap here")
+@pytest.mark.skipif(walls.bubblewrap() is None, reason="there is no bubblewrap here")
 def test_a_missing_wall_is_seen(monkeypatch):
-    walls = sandbox.NAMESPACES
-    monkeypatch.setattr(sandbox, "NAMESPACES", tuple(wall for wall in walls if wall != "--unshare-net"))
+    without = tuple(wall for wall in walls.NAMESPACES if wall != "--unshare-net")
+    monkeypatch.setattr(walls, "NAMESPACES", without)
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert "active" in found["own processes"]
     assert "MISSING" in found["no network"] or not has_a_way_out()

@@ -1,13 +1,13 @@
 """A test means the same on both sides: in process for the student, through a worker for the grade."""
 
-
 import pytest
 import reports_apart
 
-from grading.grader import sandbox
 from grading.grader.batch import Batch
 from grading.grader.intake import Intake, take_in
+from grading.grader.nursery import Nursery
 from grading.grader.session import PUBLIC_ANSWERS, Exam
+from grading.grader.walls import bubblewrap
 from grading.patches import REFERENCE, ROOT, Replacement, Variant, load_mistakes, materialise
 
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
@@ -50,11 +50,13 @@ def states(tmp_path_factory):
         materialise(REFERENCE, [Variant(name, name, (edit,), "all", "")], room / name)
         folders[name] = room / name
     here = in_process(folders)
-    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
     intakes = [take_in(folder) for folder in folders.values()]
+    with Nursery(batch.sandboxed, 2) as nursery:
+        results = list(batch.results(intakes, nursery))
     there = {
         intake.name: {test["name"]: seen(test["state"], test["mistake"], test["message"]) for test in result["tests"]}
-        for intake, result in batch.results(intakes, jobs=2)
+        for intake, result in results
     }
     return {name: (here[name], there[folder.name]) for name, folder in folders.items()}
 
@@ -94,8 +96,9 @@ def result_of(name, changed):
     """The result of the reference with these files changed, {module: how its text changes}."""
     texts = take_in(REFERENCE).texts
     texts |= {module: change(texts[module]) for module, change in changed.items()}
-    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", sandbox.bubblewrap() is not None)
-    ((_, result),) = batch.results([Intake(name, texts)], jobs=1)
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
+    with Nursery(batch.sandboxed, 1) as nursery:
+        ((_, result),) = batch.results([Intake(name, texts)], nursery)
     return result
 
 
@@ -124,7 +127,7 @@ def count_parameters(cfg):
 """
 
 
-@pytest.mark.skipif(sandbox.bubblewrap() is None, reason="only the sandbox hides it")
+@pytest.mark.skipif(bubblewrap() is None, reason="only the sandbox hides it")
 def test_the_courses_own_count_of_parameters_is_not_there():
     result = result_of("ledger", {"budget": lambda text: text + BORROWED})
     said = [test["message"] for test in result["tests"] if test["part"] == "budget" and test["state"] == "failed"]

@@ -1,10 +1,16 @@
 """Time that student code uses is the processor's, with an end by the clock; memory has an end for all together."""
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
 from grading.grader import sandbox, stopwatch
 from grading.grader.inside import wire
+from grading.grader.limits import Limits
 from grading.grader.lost import WorkerLost
+from grading.grader.walls import bubblewrap
 
 CODE = """
 import time
@@ -17,37 +23,56 @@ def rope_frequencies(what, amount):
         time.sleep(amount)
     return float(torch.ones(amount << 18).sum()) if what == "fills" else 1.0
 """
-LIMITS = sandbox.Limits(call=1.0, patience=3.0, memory=1 << 30)
+LIMITS = Limits(call=1.0, patience=3.0, memory=1 << 30)
 
 
 class Machine:
     """A clock and a processor that go as a test says."""
 
     def __init__(self, monkeypatch):
-        self.clock, self.processor = 0.0, 0.0
+        self.clock, self.processor, self.turns = 0.0, 0.0, 0.0
         monkeypatch.setattr(stopwatch.time, "monotonic", lambda: self.clock)
         monkeypatch.setattr(stopwatch, "cpu_seconds", lambda pid: self.processor)
+        monkeypatch.setattr(stopwatch, "waiting_seconds", lambda pid: self.turns)
 
-    def run(self, clock, processor):
+    def run(self, clock, processor, turns=0.0):
+        """So many seconds by the clock, so many of them at work, and so many in wait of a turn."""
         self.clock += clock
         self.processor += processor
+        self.turns += turns
 
 
 def test_on_a_busy_machine_a_call_has_its_seconds_of_the_processor(monkeypatch):
     machine = Machine(monkeypatch)
     watch = stopwatch.Stopwatch(1, seconds=10, patience=4)
-    machine.run(clock=30, processor=9)
+    machine.run(clock=1, processor=0.5, turns=0.5)
+    assert watch.left() == 9.5
+    machine.run(clock=29, processor=8.5, turns=20.5)
     assert watch.left() == 1 and watch.used() == 9
     machine.run(clock=2, processor=2)
     assert watch.left() <= 0
 
 
-def test_who_only_sleeps_is_ended_by_the_clock(monkeypatch):
+def test_who_sleeps_uses_up_the_seconds_of_the_clock(monkeypatch):
     machine = Machine(monkeypatch)
     watch = stopwatch.Stopwatch(1, seconds=10, patience=4)
-    machine.run(clock=39, processor=0)
+    assert watch.left() == stopwatch.LOOK  # then it is looked at
+    machine.run(clock=0.1, processor=0)
+    assert watch.left() > 9
+    machine.run(clock=9.5, processor=0)
+    assert 0 < watch.left() < 1
+    machine.run(clock=1, processor=0)
+    assert watch.left() <= 0
+
+
+def test_many_threads_in_wait_of_a_turn_are_ended_by_patience(monkeypatch):
+    machine = Machine(monkeypatch)
+    watch = stopwatch.Stopwatch(1, seconds=10, patience=4)
+    machine.run(clock=1, processor=0)
+    assert watch.left() > 9
+    machine.run(clock=38, processor=0, turns=600)
     assert watch.left() > 0
-    machine.run(clock=2, processor=0)
+    machine.run(clock=2, processor=0, turns=600)
     assert watch.left() <= 0
 
 
@@ -62,7 +87,7 @@ def test_where_the_processor_is_not_known_the_clock_counts(monkeypatch):
 @pytest.fixture(scope="module")
 def ask():
     """A new worker is asked one thing; its answer, or the state that it ends in, and the group's folders."""
-    with sandbox.Zygote(sandbox.bubblewrap() is not None, LIMITS) as zygote:
+    with sandbox.Zygote(bubblewrap() is not None, LIMITS) as zygote:
 
         def of(what, amount, seconds=LIMITS.call):
             worker, tensors = zygote.start({"rope.py": CODE}), []
@@ -85,9 +110,15 @@ def test_the_processors_time_of_a_worker_is_seen(ask):
     assert ask("works", 5.0) == "timed out"
 
 
-def test_sleep_costs_less_than_work(ask):
-    assert ask("sleeps", 1.5) == 1.0
+def test_sleep_costs_as_much_as_work(ask):
+    assert ask("sleeps", 0.3) == 1.0
     assert ask("sleeps", 30.0) == "timed out"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not say who waits for a turn")
+def test_turns_waited_for_are_read_from_the_system():
+    assert 0 <= stopwatch.waiting_seconds(os.getpid()) < time.monotonic()
+    assert stopwatch.waiting_seconds(2**22 + 1) is None  # no process has this number
 
 
 def test_memory_that_is_filled_beyond_the_groups_limit_is_said(ask):

@@ -3,10 +3,12 @@
 import pytest
 from attacks import parrot
 
-from grading.grader import sandbox, secret, session
+from grading.grader import secret, session
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import Intake, take_in
+from grading.grader.nursery import Nursery
 from grading.grader.session import PUBLIC_ANSWERS, Exam
+from grading.grader.walls import bubblewrap
 from grading.patches import REFERENCE
 
 SECRET = b"the secret of these tests"
@@ -80,11 +82,13 @@ def parrots(tmp_path_factory):
     learnt = parrot.learn(room)
     right = take_in(REFERENCE).texts
     intakes = [Intake(module, {**right, module: learnt[module]}) for module in PARTS] + [Intake("all", learnt)]
-    sandboxed = sandbox.bubblewrap() is not None
+    sandboxed = bubblewrap() is not None
     private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, sandboxed)
     public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, sandboxed)
-    found = {intake.name: result for intake, result in private.results(intakes, 2)}
-    [(_, found["public"])] = public.results(intakes[-1:], 1)
+    with Nursery(sandboxed, 2) as nursery:
+        found = {intake.name: result for intake, result in private.results(intakes, nursery)}
+    with Nursery(sandboxed, 1) as nursery:
+        [(_, found["public"])] = public.results(intakes[-1:], nursery)
     return found
 
 

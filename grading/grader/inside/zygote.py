@@ -1,6 +1,6 @@
-"""One process with torch imported and one thread, which forks a worker whenever it is asked to.
+"""Processes with torch imported and one thread, each of which forks a worker whenever it is asked to.
 
-It runs no student code. It is asked over a socket, a line of JSON each: `start` comes with the worker's
+They run no student code. A zygote is asked over a socket, a line of JSON each: `start` comes with the worker's
 end of its own wire, `stop` ends a worker with all that it has started and is answered by how it
 ended, `drop` does the same at once and is not answered.
 """
@@ -20,11 +20,28 @@ from . import confine
 PACKET = 1 << 16
 
 
-def main(fd):
-    """Serve on the inherited socket until the other side closes it."""
+def main(fds):
+    """Import torch, and fork a zygote for each of the inherited sockets; end when all of them have ended."""
     confine.die_with_parent()
-    control = socket.socket(fileno=fd)
+    controls = [socket.socket(fileno=fd) for fd in fds]
     _warm_up()
+    while controls:
+        control = controls.pop()
+        if os.fork() == 0:
+            for other in controls:
+                other.close()
+            _or_exit(97, _zygote, control)
+        control.close()
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def _zygote(control):
+    """Serve on the socket until the other side closes it."""
+    confine.die_with_parent()
     control.send(json.dumps({"ready": os.getpid()}).encode())
     keepers = {}
     while True:
@@ -154,7 +171,3 @@ def _kill_group(leader):
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         pass
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -1,0 +1,26 @@
+"""How much student code may use."""
+
+from dataclasses import dataclass, field
+
+GiB, MiB = 1 << 30, 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and bytes that student code may use. A test of the grader takes smaller ones.
+
+    The seconds are those of the processor, so that a busy machine takes nobody's points; by the
+    clock everything may take `patience` times as long.
+    """
+
+    call: float = 10.0  # seconds of one call
+    part: float = 30.0  # of all calls of one part of the week
+    submission: float = 120.0  # of all calls of a submission
+    patience: float = 4.0
+    room: int = 64 * MiB  # files in the worker's own folder
+    memory: int = 6 * GiB  # of the zygote and its workers together, where there are control groups
+    process: dict = field(
+        default_factory=lambda: {
+            "AS": 4 * GiB, "CPU": 60, "FSIZE": 16 * MiB, "NOFILE": 64, "NPROC": 64, "CORE": 0, "MEMLOCK": 0,
+        }
+    )  # fmt: skip

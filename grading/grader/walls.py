@@ -1,0 +1,87 @@
+"""What the sandbox is made of: bubblewrap's command line, and what student code finds inside.
+
+Traps that are handled here: the root of the sandbox is remounted read-only, every parent directory
+is made with mode 0755 (bubblewrap's own are 0700 for root), and a Python under a private home is
+bound path by path.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from grading.patches import ROOT
+
+INSIDE = Path(__file__).parent / "inside"
+COURSE = Path("/course")  # where the sandbox finds the course's code
+ROOM = Path("/room")  # where each worker mounts a folder of its own
+ROOM_SIZE = 1 << 20  # of what holds these folders
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+
+
+def bubblewrap():
+    """The path of bubblewrap, or None where there is none."""
+    return shutil.which("bwrap") if sys.platform == "linux" else None
+
+
+def command(fds, sandboxed):
+    """The command line of a nursery, whose zygotes serve on the inherited sockets `fds`."""
+    roots = [COURSE] if sandboxed else [INSIDE.parent, ROOT]
+    start = f"import sys; sys.path[:0] = {[str(root) for root in roots]}; from inside.zygote import main; main({fds})"
+    python = [sys.executable, "-I", "-B", "-c", start]
+    return [*_walls(), "--", *python] if sandboxed else python
+
+
+def _walls():
+    """bubblewrap with all that the sandbox sees: the system, this Python, nanolm/ and inside/."""
+    walls = [bubblewrap(), *NAMESPACES, "--die-with-parent", "--new-session"]
+    if os.geteuid() != 0:
+        walls += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "CAP_SYS_ADMIN"]
+    for path in map(Path, SYSTEM):
+        if path.is_symlink():
+            walls += ["--symlink", os.readlink(path), str(path)]
+        elif path.exists():
+            walls += _bind(path)
+    for path in map(Path, LOADER):
+        if path.exists():
+            walls += _bind(path)
+    walls += ["--proc", "/proc", "--dev", "/dev", "--size", str(ROOM_SIZE), "--tmpfs", str(ROOM)]
+    if any(ROOT.is_relative_to(path) for path in SYSTEM):
+        walls += ["--perms", "0755", "--tmpfs", str(ROOT)]
+    for path in _python_folders():
+        walls += _bind(path)
+    for path in _answers_of_others():
+        walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
+    walls += ["--ro-bind", "/dev/null", str(COURSE / "nanolm" / "ledger.py")]  # it counts parameters, an exercise
+    return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+
+
+def _python_folders():
+    """What this interpreter is made of, outside the system's folders."""
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    return sorted(path for path in folders if not any(path.is_relative_to(system) for system in SYSTEM))
+
+
+def _answers_of_others():
+    """Installed packages that hold the exercises solved; torch's own are a matter of the tests."""
+    spec = importlib.util.find_spec("transformers")
+    return [Path(place) for place in spec.submodule_search_locations] if spec else []
+
+
+def _bind(source, target=None):
+    target = target or source
+    parents = [("--perms", "0755", "--dir", parent) for parent in reversed(target.parents[:-1])]
+    return [str(argument) for group in (*parents, ("--ro-bind", source, target)) for argument in group]
+
+
+def environment(room):
+    """The variables that student code finds; `room` is its home."""
+    return {
+        "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(room), "TMPDIR": str(room), "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+        "TORCHDYNAMO_DISABLE": "1",  # torch.compile gives the code back as it is: there is no compiler inside
+    }  # fmt: skip
