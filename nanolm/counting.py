@@ -32,6 +32,7 @@ class Counting(TorchDispatchMode):
         self.counts = dict.fromkeys(COUNTS, 0)
         self._matrices = {_storage(p) for p in module.parameters() if p.dim() > 1}
         self._alive = {}  # storage -> its bytes, also of some that have gone since
+        self._sum = 0  # of these bytes
         self._methods = _Methods(self.counts)
 
     @classmethod
@@ -49,7 +50,7 @@ class Counting(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         result = operation(*args, **(kwargs or {}))
         name = operation.overloadpacket.__name__.rstrip("_")
-        given, made = list(_tensors((args, kwargs))), list(_tensors(result))
+        given, made = _tensors((*args, *(kwargs or {}).values())), _tensors((result,))
         counts = self.counts
         counts["operations"] += 1
         counts["trigonometry"] += name in TURNS or name == "exp" and made[0].is_complex()
@@ -57,16 +58,25 @@ class Counting(TorchDispatchMode):
         if name in ("_to_copy", "copy"):
             counts["copies"] += len({tensor.device.type for tensor in (*given, *made)}) > 1
         counts["widened"] += sum(
-            a.numel() for a in given for b in made if _is_widened(a, b) and _storage(a) in self._matrices
+            a.numel() for a in given for b in made if a.dtype != b.dtype and self._is_widened(a, b)
         )
         self._note_bytes(made)
         return result
 
+    def _is_widened(self, a, b):
+        floating = a.is_floating_point() and b.is_floating_point()
+        wider = floating and b.element_size() > a.element_size() and b.numel() == a.numel()
+        return wider and _storage(a) in self._matrices
+
     def _note_bytes(self, made):
-        self._alive |= {_storage(tensor): tensor.untyped_storage().nbytes() for tensor in made}
-        if sum(self._alive.values()) > self.counts["bytes"]:  # only then does it matter which of them have gone
+        for tensor in made:
+            storage, size = _storage(tensor), tensor.untyped_storage().nbytes()
+            self._sum += size - self._alive.get(storage, 0)
+            self._alive[storage] = size
+        if self._sum > self.counts["bytes"]:  # only then does it matter which of them have gone
             self._alive = {storage: size for storage, size in self._alive.items() if not storage.expired()}
-            self.counts["bytes"] = max(self.counts["bytes"], sum(self._alive.values()))
+            self._sum = sum(self._alive.values())
+            self.counts["bytes"] = max(self.counts["bytes"], self._sum)
 
 
 class _Methods(TorchFunctionMode):
@@ -86,20 +96,15 @@ class _Methods(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _is_widened(a, b):
-    floating = a.is_floating_point() and b.is_floating_point()
-    return floating and b.element_size() > a.element_size() and b.numel() == a.numel()
-
-
 def _storage(tensor):
     return StorageWeakRef(tensor.untyped_storage())
 
 
-def _tensors(value):
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+def _tensors(values):
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += _tensors(value)
+    return found

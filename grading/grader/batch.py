@@ -4,12 +4,16 @@ A slot is a process with a zygote of its own. It forks a fresh process for each 
 no run of the tests sees another's. All of them end when this process ends, however it ends.
 """
 
+import contextlib
 import multiprocessing
 import os
 import tempfile
 from multiprocessing.connection import wait
 from pathlib import Path
 
+import torch
+
+from grading import golden
 from grading.grader.inside import confine
 from grading.grader.intake import Intake, take_in
 from grading.grader.limits import Limits
@@ -41,7 +45,7 @@ class Batch:
 
         GraderError where the reference itself does not pass.
         """
-        import_once()
+        torch.set_num_threads(1)  # nothing parallel may run before the forks
         proof = Intake("reference", take_in(REFERENCE).texts)
         waiting, slots = [*reversed(intakes), proof], []
         held = []  # what is graded before the reference has passed
@@ -118,6 +122,7 @@ def _serve(channel, inherited, batch, number, nursery):
     for end in inherited:  # the writer's: one that stays open here would hide that the writer has closed its own
         end.close()
     nursery.keep(number)
+    _stay_on_one_core(number)
     os.chdir(ROOT)
     try:
         zygote = Zygote(batch.sandboxed, batch.limits, number, nursery)
@@ -125,6 +130,15 @@ def _serve(channel, inherited, batch, number, nursery):
     except GraderError as error:
         for intake in _coming(channel):
             channel.send(failed_result(intake, str(error)))
+
+
+def _stay_on_one_core(number):
+    """A slot and its workers wait for each other: on one core the next finds its memory in the cache."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    with contextlib.suppress(OSError):  # where it may not choose, it is slower
+        os.sched_setaffinity(0, {cores[(os.getppid() + number) % len(cores)]})  # another run begins elsewhere
 
 
 def _coming(channel):
@@ -189,20 +203,8 @@ def _send_result(sender, intake, zygote, batch, tests):
 
 def prepare(seed, folder, arguments=("tests",)):
     """An Exam under this seed; its stored answers are written into a private folder below `folder`."""
-    import torch
-
     torch.set_num_threads(1)
-    from grading import golden
 
     answers = Path(tempfile.mkdtemp(dir=folder))
     golden.write(answers, seed)
     return Exam(seed, answers, arguments)
-
-
-def import_once():
-    """What every run of the tests needs, imported before the forks: no parallel work."""
-    import pytest  # noqa: F401
-    import torch
-
-    torch.set_num_threads(1)
-    torch.arange(4.0, device="meta")

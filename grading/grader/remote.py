@@ -171,16 +171,23 @@ class RemoteSubject(Subject):
             self.noted(error)
             raise
 
-    def outcome(self, answer, count):
-        """The Outcome of a call with `count` inputs that come back."""
-        if not isinstance(answer, dict) or set(answer) != OUTCOME_FIELDS or not _well_formed(answer, count):
+    def outcome(self, answer, given):
+        """The Outcome of a call with these inputs, which come back; as None where they are as they were."""
+        if not isinstance(answer, dict) or set(answer) != OUTCOME_FIELDS or not _well_formed(answer, len(given)):
             self.office.refuse("it is not the outcome of a call")
+        answer["inputs"] = [
+            _clone(before) if now is None else now for before, now in zip(given, answer["inputs"], strict=True)
+        ]
         return self.noted(Outcome(**answer))
 
     def _built(self, name, args, kwargs):
         handle = self.office.new_handle()
         self.office.order("build", name, args, kwargs, **{"as": handle})
         return RemotePart(self, handle)
+
+
+def _clone(value):
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def _well_formed(answer, count):
@@ -207,7 +214,7 @@ class RemoteFunction:
     def run(self, *args, upstream=None, by_hand=False, **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument, `by_hand` not even inside."""
         answer = self.subject.ask("function", self.name, args, {"upstream": upstream, "by_hand": by_hand, **kwargs})
-        return self.subject.outcome(answer, len(args))
+        return self.subject.outcome(answer, args)
 
 
 class RemotePart:
@@ -221,15 +228,15 @@ class RemotePart:
 
     def run(self, *args, upstream=None):
         """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
-        return self.subject.outcome(self._ask("run", *args, upstream=upstream), len(args))
+        return self.subject.outcome(self._ask("run", *args, upstream=upstream), args)
 
     def step(self, *args, upstream, rate=0.1):
         """One training step by plain gradient descent; the Outcome from before the update."""
-        return self.subject.outcome(self._ask("step", *args, upstream=upstream, rate=rate), len(args))
+        return self.subject.outcome(self._ask("step", *args, upstream=upstream, rate=rate), args)
 
     def cached(self, *args, chunks, window=None):
         """Feed the sequence in chunks through a cache."""
-        return self.subject.outcome(self._ask("cached", *args, chunks=chunks, window=window), 0)
+        return self.subject.outcome(self._ask("cached", *args, chunks=chunks, window=window), ())
 
     def greedy(self, tokens, count):
         """`count` new tokens after tokens (T,), by a language model."""

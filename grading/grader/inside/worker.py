@@ -10,6 +10,8 @@ import types
 from dataclasses import fields
 from pathlib import Path
 
+import torch
+
 from nanolm.impl import Implementation, ImplementationError
 from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError, Subject, seed_student_code
 
@@ -102,23 +104,34 @@ class Desk:
         kwargs = wire.decode(head["kwargs"], tensors)
         match head["do"]:
             case "function":
-                return plain(getattr(self.subject, head["name"]).run(*args, **kwargs))
+                return plain(getattr(self.subject, head["name"]).run(*args, **kwargs), args)
             case "build":
                 self.parts[head["as"]] = getattr(self.subject, head["name"])(*args, **kwargs)
             case "copy":
                 self.parts[head["as"]] = self.parts[head["part"]].copy()
             case "method" if head["name"] in METHODS:
-                return plain(getattr(self.parts[head["part"]], head["name"])(*args, **kwargs))
+                return plain(getattr(self.parts[head["part"]], head["name"])(*args, **kwargs), args)
             case _:
                 raise ValueError("unknown request")
         return None
 
 
-def plain(result):
-    """An Outcome as a dict; a Part, which a method hands on, as nothing; data as it is."""
+def plain(result, args):
+    """An Outcome as a dict; a Part, which a method hands on, as nothing; data as it is.
+
+    An input that is still what was given goes back as None: the other side has it.
+    """
     if isinstance(result, Outcome):
-        return {field.name: getattr(result, field.name) for field in fields(result)}
+        inputs = [None if _unchanged(*pair) else pair[1] for pair in zip(args, result.inputs, strict=False)]
+        return {field.name: getattr(result, field.name) for field in fields(result)} | {"inputs": inputs}
     return result if isinstance(result, (dict, list, tuple)) else None
+
+
+def _unchanged(given, now):
+    if not isinstance(given, torch.Tensor) or not isinstance(now, torch.Tensor):
+        return repr(given) == repr(now)
+    alike = (given.dtype, given.shape, given.device) == (now.dtype, now.shape, now.device)
+    return alike and (given.is_meta or torch.equal(given, now))
 
 
 def room_of(path):
