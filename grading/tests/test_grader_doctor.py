@@ -2,12 +2,14 @@
 
 import errno
 import socket
+from pathlib import Path
 
 import pytest
 
 from grading.grader import doctor, walls
 
-NAMES = ("own user", "own processes", "no /proc", "no network", "course hidden", "read-only", "memory limit")
+NAMES = ("own user", "own processes", "no /proc", "no network", "no keyrings")
+NAMES += ("course hidden", "read-only", "memory limit")
 
 
 @pytest.mark.skipif(walls.bubblewrap() is None, reason="there is no bubblewrap here")
@@ -31,6 +33,13 @@ def test_a_missing_wall_is_seen(monkeypatch):
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert "active" in found["own processes"]
     assert "MISSING" in found["no network"] or not has_a_way_out()
+
+
+@pytest.mark.skipif(not Path("/proc/keys").exists(), reason="this kernel keeps no keys")
+def test_the_probe_finds_keyrings_where_they_are():
+    outside = {}
+    exec(doctor.PROBE, outside)
+    assert outside["has_keys"]()
 
 
 def has_a_way_out():
