@@ -4,7 +4,8 @@
 
 It fails where a named test lets its mistake through, where a test of another part goes red, where a
 right program is rejected, where a test rejects nothing, or where a tolerance is nearer than ten
-times to a mistake or to the noise of right programs (exceptions: grading/margins.toml).
+times to a mistake or to the noise of right programs (exceptions: grading/margins.toml). A run with
+other inputs, as a grade has them, must say the same of right programs and of mistakes.
 """
 
 import argparse
@@ -26,6 +27,8 @@ MARGIN = 10
 PAIRS = 120  # pairs of mistakes in one program
 MARGINS = ROOT / "grading" / "margins.toml"
 OUT = ROOT / "build" / "matrix"
+ALL = ("tests", "--ignore=tests/test_memory.py")  # advice rejects nobody
+OTHER_SEED = 31337  # of the inputs that only a grade has
 
 
 @dataclass
@@ -33,8 +36,11 @@ class Matrix:
     """What the runs said: per mistake and variant, the tests that are not passed."""
 
     tests: dict = field(default_factory=dict)  # test -> part
+    files: dict = field(default_factory=dict)  # part -> files of its tests
     red: dict = field(default_factory=dict)  # mistake -> {test: its entry in the report}
-    rejected: dict = field(default_factory=dict)  # (variant, threads) -> tests that are not passed
+    passed: dict = field(default_factory=dict)  # mistake -> tests that it passes
+    elsewhere: dict = field(default_factory=dict)  # mistake -> tests of its part's files that it fails, other inputs
+    rejected: dict = field(default_factory=dict)  # (variant, how it was run) -> tests that are not passed
     noise: dict = field(default_factory=dict)  # test -> largest difference / tolerance of right programs
     named: dict = field(default_factory=dict)  # mistake -> first id that naming gives
     pairs: dict = field(default_factory=dict)  # (mistake, mistake) -> ids that naming gives
@@ -44,14 +50,22 @@ class Matrix:
 def run(matrix, room, jobs):
     """Run everything and fill the matrix."""
     variants, mistakes = load_variants(), load_mistakes()
-    for threads in (1, 2):
-        folders = {(name, threads): program(room, variant) for name, variant in variants.items()}
-        folders[("reference", threads)] = REFERENCE
-        for key, tests in progress(f"variants, {threads} threads", folders, max(1, jobs // threads), threads):
+    for threads, seed in ((1, 0), (2, 0), (1, OTHER_SEED)):
+        what = f"{threads} threads" if seed == 0 else "other inputs"
+        folders = {(name, what): program(room, variant) for name, variant in variants.items()}
+        folders[("reference", what)] = REFERENCE
+        words = (f"--threads={threads}", f"--draw-seed={seed}")
+        for key, tests in progress(f"variants, {what}", folders, max(1, jobs // threads), words):
             note_variant(matrix, key, tests, variants)
     folders = {name: program(room, mistake) for name, mistake in mistakes.items()}
     for name, tests in progress("mistakes", folders, jobs):
         matrix.red[name] = {test["name"]: test for test in tests if test["outcome"] == "failed"}
+        matrix.passed[name] = {test["name"] for test in tests if test["outcome"] == "passed"}
+
+    for part, files in matrix.files.items():
+        own = {name: folder for name, folder in folders.items() if mistakes[name].part == part}
+        for name, tests in progress(f"{part}, other inputs", own, jobs, (f"--draw-seed={OTHER_SEED}",), sorted(files)):
+            matrix.elsewhere[name] = {test["name"] for test in tests if test["outcome"] == "failed"}
     return mistakes, variants
 
 
@@ -62,11 +76,10 @@ def program(room, *changes):
     return folder
 
 
-def progress(what, folders, jobs, threads=1):
+def progress(what, folders, jobs, words=(), files=ALL):
     """(key, tests) of every run, counted on the terminal; RunError at the first run without a report."""
     start = time.monotonic()
-    arguments = ("tests", "--ignore=tests/test_memory.py", f"--threads={threads}")  # advice rejects nobody
-    for count, (key, tests) in enumerate(reports(folders, lambda key: arguments, jobs), 1):
+    for count, (key, tests) in enumerate(reports(folders, lambda key: (*files, *words), jobs), 1):
         print(f"\r{what}: {count} of {len(folders)}", end="", file=sys.stderr, flush=True)
         if isinstance(tests, RunError):
             raise tests
@@ -80,6 +93,7 @@ def note_variant(matrix, key, tests, variants):
     matrix.rejected[key] = [test["name"] for test in asked if test["outcome"] != "passed"]
     for test in asked:
         matrix.tests[test["name"]] = test["part"]
+        matrix.files.setdefault(test["part"], set()).add(test["id"].split("::")[0])
         worst = max([matrix.noise.get(test["name"], 0.0), *test["measured"]])
         matrix.noise[test["name"]] = worst
 
@@ -87,9 +101,9 @@ def note_variant(matrix, key, tests, variants):
 def judge(matrix, mistakes, metadata, exceptions):
     """Note every way in which the matrix is not what it promises."""
     say = matrix.problems.append
-    for (name, threads), red in matrix.rejected.items():
+    for (name, what), red in matrix.rejected.items():
         if red:
-            say(f"the right program {name} is rejected ({threads} threads) by {', '.join(red)}")
+            say(f"the right program {name} is rejected ({what}) by {', '.join(red)}")
     for name, mistake in mistakes.items():
         test = metadata[name]["test"]
         if test not in matrix.tests:
@@ -99,6 +113,11 @@ def judge(matrix, mistakes, metadata, exceptions):
         for other, entry in matrix.red[name].items():
             if entry["part"] != mistake.part:
                 say(f"{name} of {mistake.part} turns {other} of {entry['part']} red")
+        elsewhere = matrix.elsewhere[name]
+        if test in matrix.red[name] and test not in elsewhere:
+            say(f"{test} lets {name} through with other inputs")
+        if len(flipped := sorted(elsewhere & matrix.passed[name])) > 1:
+            say(f"{name} passes {', '.join(flipped)} with public inputs only: it would be taken for a table of answers")
     killers = {test for red in matrix.red.values() for test in red}
     for test in matrix.tests:
         if test not in killers:
@@ -270,7 +289,7 @@ def summary(matrix, metadata, variants, right_alone, right_pairs):
     rejected = sum(map(bool, matrix.rejected.values()))
     nearest = min(value[1] for value in known)
     yield f"mistakes: {len(matrix.red)}, of which {caught} are caught by their named test"
-    yield f"right programs: {len(variants) + 1}, each with 1 and 2 threads; {rejected} runs rejected"
+    yield f"right programs: {len(variants) + 1}, with 1 and 2 threads, and other inputs; {rejected} runs rejected"
     yield f"tests: {len(matrix.tests)}"
     yield f"margins: the nearest mistake is {nearest:.0f} tolerances away, a tolerance is {1 / noisiest:.0f} times"
     yield f"    the noise of right programs; {len(load_exceptions())} exceptions, each with its reason"

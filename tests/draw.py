@@ -32,8 +32,9 @@ class Draw:
         return public if BASE_SEED == 0 else self.whole(0, round(low * 1000), round(high * 1000)) / 1000
 
     def renamed(self, tokens, V):
-        """The same text in tokens of other numbers; as it is in the public run."""
-        return tokens if BASE_SEED == 0 else torch.randperm(V, generator=self._generator)[tokens]
+        """The same text in tokens of other numbers, but for 0, which some take for padding; public as it is."""
+        others = torch.randperm(V - 1, generator=self._generator) + 1
+        return tokens if BASE_SEED == 0 else torch.cat((torch.zeros(1, dtype=torch.long), others))[tokens]
 
     def gain(self, D):
         """A gain in -0.5 .. 1.5 with one channel switched off."""

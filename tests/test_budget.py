@@ -17,8 +17,8 @@ def test_swiglu_ffn_dim_is_8D_over_3(student):
     cause = "Is it 8D/3 rounded up? Three matrices at 4D would be 1.5 times the parameters."
     draw = Draw(180)
     for D, multiple_of, expected in ((4096, 256, 11_008), (512, 256, 1_536), (768, 64, 2_048)):
-        factor = draw.whole(1, 2, 40)  # three times as many of everything is three times the width
-        D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
+        steps = draw.whole(0, 1, 40)
+        D, expected = D + 96 * steps, expected + 256 * steps  # 8D/3 is as far from the next multiple as before
         got = student.ffn_dim(D, 1.0, multiple_of)
         symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
         expect.that(got == expected, symptom, cause, expected, got)
@@ -29,7 +29,7 @@ def test_swiglu_ffn_dim_rounds_up(student):
     cause = "Does it go to the next multiple above, also where the one below is nearer?"
     draw = Draw(181)
     for D, multiple_of, expected in ((1000, 256, 2_816), (512, 64, 1_408), (1000, 64, 2_688), (96, 256, 256)):
-        factor = draw.whole(1, 2, 40)
+        factor = draw.whole(1, 2, 40)  # three times as many of everything is three times the width
         D, multiple_of, expected = (factor * number for number in (D, multiple_of, expected))
         got = student.ffn_dim(D, 1.0, multiple_of)
         symptom = f"ffn_dim of D = {D}, up to a multiple of {multiple_of}, is wrong"
@@ -50,8 +50,8 @@ def test_swiglu_ffn_dim_keeps_an_exact_multiple(student):
 @pytest.mark.points(1)
 def test_swiglu_ffn_dim_of_llama3_8b(student):
     cause = "Is the multiplier applied before the rounding? 8/3 * 4096 * 1.3 goes up to 14 * 1024."
-    factor = Draw(190).whole(1, 2, 40)
-    got, expected = student.ffn_dim(4096 * factor, 1.3, 1024 * factor), 14_336 * factor
+    steps = Draw(190).whole(0, 1, 40)  # of 13 * 1024 in F
+    got, expected = student.ffn_dim(4096 + 3840 * steps, 1.3, 1024), 14_336 + 13_312 * steps
     expect.that(got == expected, "ffn_dim(4096, 1.3, 1024) is wrong", cause, expected, got)
 
 

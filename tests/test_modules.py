@@ -151,13 +151,11 @@ def test_rmsnorm_zero_row_is_finite(student):
 @pytest.mark.points(1)
 def test_rmsnorm_fp16_does_not_overflow(student):
     draw = Draw(20)
-    a, b = float(draw.whole(1000, 300, 3000)), float(draw.whole(1000, 300, 3000))
-    x = torch.tensor([[a, -a, b, -b]]).half()
+    x = draw.whole(1000, 300, 3000) * torch.tensor([[1.0, -1.0, 1.0, -1.0]]).half()
     y = rmsnorm(student, torch.ones(4)).half()(x)
     expect.tensor(y, x.shape)
     cause = "Are the squares taken in fp32? In fp16 everything above 65504 is infinity."
-    exact = x.double() / x.double().pow(2).mean().sqrt()
-    expect.close(y, exact, 2e-2, "fp16 rows of +-1000 come out wrong", cause)
+    expect.close(y, x.double().sign(), 2e-2, "fp16 rows of +-1000 come out wrong", cause)
 
 
 @pytest.mark.points(1)

@@ -100,7 +100,7 @@ def test_rope_cos_sin_uses_the_positions_it_is_given(student):
 @pytest.mark.points(1)
 def test_rope_cos_sin_uses_the_frequencies_it_is_given(student):
     draw = Draw(47)
-    scaled = [draw.real(0.75, 0.3, 0.9), draw.real(0.0625, 0.01, 0.2)]
+    scaled = [draw.whole(12, 5, 15) / 16, draw.whole(1, 1, 3) / 16]  # exact in any dtype: angles are asked below
     frequencies = torch.tensor(scaled)  # none that a formula gives: scaled, as NTK or YaRN does
     positions = torch.tensor([4, 1, 8])
     cause = "Are the frequencies those of the argument? Long-context scaling comes in through them."
@@ -129,7 +129,7 @@ def test_rope_cos_sin_second_call_uses_its_own_frequencies(student):
 @pytest.mark.points(1)
 def test_rope_cos_sin_accepts_fractional_positions(student):
     draw = Draw(75)
-    positions = torch.tensor([draw.real(0.5, 0.1, 3.0), draw.real(1.25, 0.1, 5.0), draw.real(7.75, 2.0, 20.0)])
+    positions = torch.tensor([draw.whole(quarters, 1, 31) / 4 for quarters in (2, 5, 31)])  # exact in any dtype
     cause = "Are positions used as numbers, not as row numbers of a table?"
     for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
         expect.close(got, right, 1e-5, "interpolated positions come out wrong", cause)

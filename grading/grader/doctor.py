@@ -93,7 +93,7 @@ def lines():
         groups = sorted(zygote.group.folders)
     uid, parent, network, course, tests, usr, shared, memory, processes, proc, keys = seen
     limits = zygote.limits
-    yield _line("own user", uid > sandbox.FIRST_UID, f"student code runs as uid {uid}")
+    yield _line("own user", uid >= sandbox.FIRST_UID, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")
     yield _line("no network", not network, "its own network namespace, without an interface")

@@ -38,7 +38,6 @@ class Zygote:
         self._own = None if nursery else Nursery(sandboxed, 1)
         self._nursery = nursery or self._own
         self._control = self._nursery.controls[slot if nursery else 0]
-        self._uids = 0
         self._pid = None
         self.group = Group.create(slot, self.limits.memory, processes=128)
         stopwatch.announce(self._control)
@@ -78,13 +77,12 @@ class Zygote:
     def start(self, files):
         """A new Worker on the files {name: text} of a submission, before any of its code has run."""
         ours, theirs = socket.socketpair()
-        self._uids = self._uids % UIDS + 1
         with theirs:
             settings = {
                 "namespaces": self.sandboxed,
                 "room": str(ROOM) if self.sandboxed else tempfile.mkdtemp(dir=self._nursery.rooms),
                 "room_size": self.limits.room,
-                "uid": FIRST_UID + self.slot * UIDS + self._uids if os.geteuid() == 0 else None,
+                "uids": (FIRST_UID + self.slot * UIDS, UIDS) if os.geteuid() == 0 else None,
                 "limits": self.limits.process,
             }
             if os.geteuid() != 0 and not (self.sandboxed and _counts_by_namespace()):
@@ -138,13 +136,9 @@ class Zygote:
 
     def last_words(self):
         """The last line of the zygote's log."""
-        size = os.fstat(self._nursery.log.fileno()).st_size
-        said = (
-            os.pread(self._nursery.log.fileno(), 2_000, max(0, size - 2_000))
-            .decode(errors="replace")
-            .strip()
-            .splitlines()
-        )
+        log = self._nursery.log.fileno()
+        last = os.pread(log, 2_000, max(0, os.fstat(log).st_size - 2_000))
+        said = last.decode(errors="replace").strip().splitlines()
         return wire.clean(said[-1]) if said else "it said nothing"
 
 

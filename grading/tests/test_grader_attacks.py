@@ -118,7 +118,7 @@ def workers_alive():
 
 def is_student_code(process):
     try:
-        return process.uids().real > sandbox.FIRST_UID
+        return process.uids().real >= sandbox.FIRST_UID
     except psutil.Error:  # it has ended
         return False
 

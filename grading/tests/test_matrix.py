@@ -15,7 +15,8 @@ def entry(part, *measured):
 def sound():
     """One mistake, one test, one right program: (matrix, mistakes, metadata)."""
     held = Matrix(tests={"test_rope_a": "rope"}, red={"r1": {"test_rope_a": entry("rope", 0.01, 50.0)}})
-    held.rejected, held.noise = {("reference", 1): []}, {"test_rope_a": 0.02}
+    held.rejected, held.noise = {("reference", "1 threads"): []}, {"test_rope_a": 0.02}
+    held.passed, held.elsewhere = {"r1": set()}, {"r1": {"test_rope_a"}}
     return held, {"r1": Mistake("r1", "rope", (), "r1")}, {"r1": {"id": "r1", "test": "test_rope_a", "part": "rope"}}
 
 
@@ -43,8 +44,24 @@ def test_a_test_of_another_part_that_turns_red(sound):
 
 def test_a_right_program_that_is_rejected(sound):
     held, *rest = sound
-    held.rejected[("einsum", 2)] = ["test_rope_a"]
+    held.rejected[("einsum", "2 threads")] = ["test_rope_a"]
     assert problems(held, *rest) == ["the right program einsum is rejected (2 threads) by test_rope_a"]
+
+
+def test_a_mistake_that_only_other_inputs_let_through(sound):
+    held, *rest = sound
+    held.elsewhere["r1"] = set()
+    assert problems(held, *rest) == ["test_rope_a lets r1 through with other inputs"]
+
+
+def test_a_mistake_that_the_grader_would_call_a_table_of_answers(sound):
+    held, *rest = sound
+    held.passed["r1"] = {"test_rope_b", "test_rope_c"}
+    held.elsewhere["r1"] |= {"test_rope_b"}
+    assert problems(held, *rest) == []
+    held.elsewhere["r1"] |= {"test_rope_c"}
+    (said,) = problems(held, *rest)
+    assert said.startswith("r1 passes test_rope_b, test_rope_c with public inputs only")
 
 
 def test_a_test_that_rejects_nothing(sound):

@@ -6,6 +6,7 @@ ended, `drop` does the same at once and is not answered.
 """
 
 import gc
+import itertools
 import json
 import os
 import platform
@@ -43,23 +44,26 @@ def _zygote(control):
     """Serve on the socket until the other side closes it."""
     confine.die_with_parent()
     control.send(json.dumps({"ready": os.getpid()}).encode())
-    keepers = {}
+    keepers, started = {}, itertools.count()
     while True:
         data, fds, _, _ = socket.recv_fds(control, PACKET, 1)
         if not data:
             break
         for line in data.splitlines():  # only the last may wait for an answer, and only that one brings a descriptor
-            _serve(json.loads(line), fds, control, keepers)
+            _serve(json.loads(line), fds, control, keepers, started)
     for keeper in keepers:
         _stop(keeper, 0)
 
 
-def _serve(request, fds, control, keepers):
+def _serve(request, fds, control, keepers, started):
     """One request. `keepers` are those that have not been waited for, with the signal that ends them at once."""
     if "start" in request:
-        keeper = _start(request["start"], fds[0], control)
+        settings = request["start"]
+        first, count = settings.pop("uids") or (None, None)
+        settings["uid"] = None if first is None else first + next(started) % count  # of no worker before
+        keeper = _start(settings, fds[0], control)
         os.close(fds[0])
-        keepers[keeper] = signal.SIGKILL if request["start"]["namespaces"] else signal.SIGTERM
+        keepers[keeper] = signal.SIGKILL if settings["namespaces"] else signal.SIGTERM
         control.send(json.dumps({"keeper": keeper}).encode())
     elif "stop" in request and request["stop"] in keepers:
         del keepers[request["stop"]]
