@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from attacks.table import ARGUMENTS, ATTACKS
 
+from grading.grader import batch
 from grading.grader.batch import Batch, prepare
 from grading.grader.intake import Intake, take_in
 from grading.grader.nursery import Nursery
@@ -137,6 +139,22 @@ def test_a_grader_error_is_tried_twice_and_blocks_the_table(tmp_path, monkeypatc
     assert not (tmp_path / "out" / "grades.csv").exists()
     assert "grader error on ada: the disk is on fire" in capsys.readouterr().err
     assert not Shelf(tmp_path / "out").valid("ada", result["key"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the number of a process inside")
+def test_a_zygote_that_has_died_is_replaced(tmp_path, monkeypatch):
+    graded = batch.grade_in_a_fork
+
+    def kills_the_nurserys(intake, zygote, *args):
+        if zygote._own is None:
+            os.kill(zygote._pid, signal.SIGKILL)
+        return graded(intake, zygote, *args)
+
+    monkeypatch.setattr(batch, "grade_in_a_fork", kills_the_nurserys)
+    shutil.copytree(REFERENCE, tmp_path / "class" / "ada", ignore=shutil.ignore_patterns("__pycache__"))
+    assert grade_folder(tmp_path / "class", tmp_path / "out", SECRET, SANDBOXED, 1, ARGUMENTS) == 0
+    (row,) = csv.DictReader((tmp_path / "out" / "grades.csv").open(encoding="utf-8", newline=""))
+    assert row["points"] == row["of"]
 
 
 def test_a_reference_that_fails_stops_the_run(tmp_path):
