@@ -1,9 +1,10 @@
 """The class report: what it counts, names and escapes, for a class of none, of one, and of many."""
 
 import base64
+import cProfile
 import json
+import pstats
 import re
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -194,19 +195,25 @@ def test_similar_work_is_shown_as_a_pointer(course, run):
     assert "Gisela Hugo 100 %" in shown
 
 
-def test_five_hundred_students_take_seconds(tmp_path):
-    """Facts, pictures and comparison of 500, each with code of their own; pairs that share nothing cost nothing."""
+def calls_for(students):
+    """How many functions are called for the facts, pictures and comparison of so many, each with code of their own."""
     tests = [NORM, HEADS, ROPE, CACHE]
-    class_of = {f"s{n:03}": wrong(f"s{n:03}", *tests[: n % 5]) for n in range(500)}
+    class_of = {f"s{n:03}": wrong(f"s{n:03}", *tests[: n % 5]) for n in range(students)}
     base = code_of("aada")["aada"]["attention.py"]
     texts = {name: {"attention.py": base.replace("scores", "x + y" * (n % 7))} for n, name in enumerate(class_of)}
-    start = time.process_time()
-    pictures.parts(facts.by_part(class_of))
-    pictures.mistakes(facts.mistakes(class_of))
-    pictures.totals([n % 160 for n in range(500)], 100)
-    facts.extremes(class_of)
-    similar.pairs(texts)
-    assert time.process_time() - start < 20  # it takes 2 s
+    with cProfile.Profile() as profile:
+        pictures.parts(facts.by_part(class_of))
+        pictures.mistakes(facts.mistakes(class_of))
+        pictures.totals([n % 160 for n in range(students)], 100)
+        facts.extremes(class_of)
+        similar.pairs(texts)
+    return pstats.Stats(profile).total_calls
+
+
+def test_work_grows_with_the_students_and_not_with_their_pairs():
+    calls_for(20)  # what is read and imported once
+    hundred, two_hundred, five_hundred = map(calls_for, (100, 200, 500))
+    assert five_hundred - hundred < 6 * (two_hundred - hundred)  # 4 times where it grows with students, 8 with pairs
 
 
 def test_a_folder_that_is_no_course_is_one_sentence(tmp_path, capsys):
