@@ -36,6 +36,10 @@ class Draw:
         others = torch.randperm(V - 1, generator=self._generator) + 1
         return tokens if BASE_SEED == 0 else torch.cat((torch.zeros(1, dtype=torch.long), others))[tokens]
 
+    def order(self, count):
+        """0 .. count - 1 in a random order; as they are in the public run."""
+        return torch.arange(count) if BASE_SEED == 0 else torch.randperm(count, generator=self._generator)
+
     def gain(self, D):
         """A gain in -0.5 .. 1.5 with one channel switched off."""
         gain = self.uniform(D, low=-0.5, high=1.5)
@@ -68,9 +72,11 @@ def drawn_sizes(seed, **changes):
     ).but(**changes)  # fmt: skip
 
 
-def drawn_like(name, seed):
-    """This preset; with another vocabulary, FFN width and T_max in a run that is not public."""
+def drawn_like(name, seed, deep=False):
+    """This preset; with another vocabulary, FFN width and T_max in a run that is not public, `deep` with all sizes."""
     draw, cfg = Draw(seed), preset(name)
+    if deep:
+        cfg = cfg.but(L=draw.whole(cfg.L, 8, 99), D=draw.whole(cfg.D, 500, 9_000), H=2 * draw.whole(cfg.H // 2, 20, 99))
     return cfg.but(
         V=draw.whole(cfg.V, 1_000, 200_000), ffn_dim=draw.whole(cfg.F, 1_000, 20_000),
         T_max=draw.whole(cfg.T_max, 500, 9_000),

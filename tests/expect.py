@@ -105,10 +105,28 @@ def stays_on_meta(work, shape):
 
 
 def avoids(source, file, ready_made, cause):
-    """Source text that names none of these ready-made parts, imported or as an attribute."""
-    for node in ast.walk(ast.parse(source)):
-        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else None
-        that(name not in ready_made, f"{file} uses torch's ready-made {name}, which is the exercise itself", cause)
+    """Source text that takes none of these ready-made parts from torch, by an import or as an attribute of a module."""
+    tree = ast.parse(source)
+    for name in ready_made & set(_taken_from_torch(tree)):
+        raise Mistake(f"{file} uses torch's ready-made {name}, which is the exercise itself", cause=cause)
+
+
+def _taken_from_torch(tree):
+    """Names that a file imports from torch, and attributes of what it has imported: of nn in nn.RMSNorm, of no self."""
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            of_torch = (getattr(node, "module", None) or "torch").split(".")[0] == "torch"
+            for alias in node.names if of_torch else ():
+                modules.add((alias.asname or alias.name).split(".")[0])
+                yield alias.name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            root = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in modules:
+                yield node.attr
 
 
 def raises(kind, work, symptom, cause):

@@ -35,7 +35,8 @@ def turn(positions, H=8):
 def sees_the_past(part, x, tables, y):
     """The other half of tests that find nothing changed: y, the output for x, must change where an earlier token does.
 
-    Code that mixes no tokens has no mask, no weights and no turn that could be right.
+    Code that mixes no tokens has no mask, no weights and no turn that could be right. Nor has code that mixes them
+    whatever they say: the sum of two texts would then give the sum of their outputs.
     """
     other = x.clone()
     other[:, -2] = 3 - x[:, -2]
@@ -45,6 +46,9 @@ def sees_the_past(part, x, tables, y):
     for output in (y, changed):
         expect.tensor(output, x.shape)
     expect.differ(changed[:, -1], y[:, -1], 1e-3, symptom, cause)
+    cause = "Do the weights come from q and k, a softmax over their products?"
+    together = part(x + other, *tables)
+    expect.differ(together, y + changed, 1e-3, "the output mixes tokens whatever they say", cause)
 
 
 # repeat_kv --------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_budget_is_an_int(student):
 @pytest.mark.points(2)
 def test_budget_of_llama3_8b(student):
     cause = "A layer is 41,943,040 + 176,160,768 + 8,192. Is everything outside the layers there, the final norm too?"
-    cfg = drawn_like("llama3-8b", 194)
+    cfg = drawn_like("llama3-8b", 194, deep=True)
     expected = 8_030_261_248 + added_by_shapes(cfg, preset("llama3-8b"))
     counted(student, cfg, expected, "Llama 3 8B comes out wrong", cause)
 
@@ -139,7 +139,7 @@ def test_budget_of_llama3_8b(student):
 def test_budget_of_other_modern_models(student):
     cause = "Is every size read from cfg, and nothing fixed?"
     for name, published in (("llama2-7b", 6_738_415_616), ("smollm2-135m", 134_515_008), ("mistral-7b", 7_241_732_096)):
-        cfg = drawn_like(name, 195)
+        cfg = drawn_like(name, 195, deep=True)
         expected = published + added_by_shapes(cfg, preset(name))
         counted(student, cfg, expected, f"{name} comes out wrong", cause)
 

@@ -95,6 +95,9 @@ def test_objectives_loss_is_fp32(student):
     fine = student.causal_lm_loss(logits.float(), tokens)
     cause = "Are the logits cast to fp32 before anything else?"
     expect.close(loss, fine, 1e-4, "bf16 logits give another loss", cause)
+    logs = logits.double() - logits.double().logsumexp(dim=-1, keepdim=True)  # log p of every token
+    right = -sum(logs[b, t, tokens[b, t + 1]] for b in range(2) for t in range(39)) / 78
+    expect.close(fine, float(right), 1e-4, "the loss of random logits is not the mean of -log p", cause)
     expect.differ(fine, 0.0, 0.1, "a model that is not sure has no loss", "Is the result the mean of -log p?")
 
 
@@ -158,6 +161,8 @@ def test_objectives_zloss_is_stable_and_fp32(student):
     coarse, fine = student.z_loss(logits, 1.0), student.z_loss(logits.float(), 1.0)
     expect.tensor(coarse, (), "the z-loss of bf16 logits", torch.float32)
     expect.close(coarse, fine, 1e-3, "bf16 logits give another z-loss", "Are the logits cast to fp32 first?")
+    exact = float(logits.double().logsumexp(dim=-1).pow(2).mean())
+    expect.close(fine, exact, 1e-3, "the z-loss of random logits is wrong", "Is log Z the logsumexp over V?")
 
 
 @pytest.mark.points(0)
@@ -172,31 +177,39 @@ def test_objectives_zloss_pulls_log_z_to_zero(student):
 
 
 def corrupted(student, seed, noise, **options):
-    """The token in place 0, 10 in the public run, and what the student's function makes of it and the next ones."""
-    noise, first = torch.tensor([noise]), Draw(seed).whole(10, 11, 60)
-    tokens = torch.arange(first, first + noise.shape[1])[None]
-    return first, *student.masked_lm_corruption(tokens, noise, tokens + 100, 9, **options)
+    """Which token stands at each noise, and what the student's function shows and asks at each of them.
+
+    In the public run they stand in the order of their noise, and the first token is 10.
+    """
+    draw = Draw(seed)
+    first, order = draw.whole(10, 11, 60), draw.order(len(noise))
+    tokens, noise = torch.arange(first, first + len(noise))[None], torch.tensor([noise])[:, order]
+    shown, asked = student.masked_lm_corruption(tokens, noise, tokens + 100, 9, **options)
+    for got, name in ((shown, "inputs"), (asked, "targets")):
+        expect.tensor(got, tokens.shape, f"the {name}")
+    back = order.argsort()
+    return tuple(each[0, back].tolist() for each in (tokens, shown, asked))
 
 
 @pytest.mark.points(2)
 def test_objectives_masked_shows_masks_random_tokens_and_the_token(student):
-    first, inputs, targets = corrupted(student, 169, [0.0, 0.119, 0.121, 0.134, 0.136, 0.149, 0.151, 0.9])
+    tokens, inputs, targets = corrupted(student, 169, [0.0, 0.119, 0.121, 0.134, 0.136, 0.149, 0.151, 0.9])
     cause = "Of the picked 15%, do 80% show the mask token, 10% a random token, 10% themselves?"
-    random, kept = [first + 102, first + 103], [first + 4, first + 5, first + 6, first + 7]
-    expect.same(inputs[0].tolist(), [9, 9, *random, *kept], "the inputs are wrong", cause)
+    random = [token + 100 for token in tokens[2:4]]
+    expect.same(inputs, [9, 9, *random, *tokens[4:]], "the inputs are wrong", cause)
     cause = "Are targets asked for where noise < rate, also where the token is shown as it is?"
-    expected = [*range(first, first + 6), IGNORED, IGNORED]
-    expect.same(targets[0].tolist(), expected, "the targets are wrong", cause)
+    expect.same(targets, [*tokens[:6], IGNORED, IGNORED], "the targets are wrong", cause)
 
 
 @pytest.mark.points(1)
 def test_objectives_masked_uses_its_rate(student):
-    noise = [0.0, 0.39, 0.41, 0.44, 0.46, 0.49, 0.51]
-    first, inputs, targets = corrupted(student, 170, noise, rate=0.5, ignore_index=-7)
+    rate = Draw(202).real(0.5, 0.4, 0.7)
+    noise = [rate * share for share in (0.0, 0.78, 0.82, 0.88, 0.92, 0.98, 1.02)]
+    tokens, inputs, targets = corrupted(student, 170, noise, rate=rate, ignore_index=-7)
     cause = "Do all three shares follow the argument rate, and targets ignore_index?"
-    expected = [9, 9, first + 102, first + 103, first + 4, first + 5, first + 6]
-    expect.same(inputs[0].tolist(), expected, "the inputs at rate 0.5 are wrong", cause)
-    expect.same(targets[0].tolist(), [*range(first, first + 6), -7], "the targets at rate 0.5 are wrong", cause)
+    expected = [9, 9, tokens[2] + 100, tokens[3] + 100, *tokens[4:]]
+    expect.same(inputs, expected, "the inputs at rate 0.5 are wrong", cause)
+    expect.same(targets, [*tokens[:6], -7], "the targets at rate 0.5 are wrong", cause)
 
 
 @pytest.mark.points(1)
@@ -237,11 +250,12 @@ def test_objectives_prefix_of_zero_is_causal(student):
 
 @pytest.mark.points(1)
 def test_objectives_prefix_targets_leave_the_prefix_out(student):
-    a = Draw(172).whole(10, 11, 60)
+    draw = Draw(172)
+    a, prefix = draw.whole(10, 11, 60), draw.whole(3, 1, 3)
     tokens = torch.arange(a, a + 8).view(2, 4)
-    outcome = student.prefix_lm_targets.run(tokens, 3)
+    outcome = student.prefix_lm_targets.run(tokens, prefix)
     cause = "Are the first `prefix` entries ignored and the others kept, without a shift?"
-    expected = [[IGNORED, IGNORED, IGNORED, a + 3], [IGNORED, IGNORED, IGNORED, a + 7]]
+    expected = [[IGNORED] * prefix + row[prefix:] for row in tokens.tolist()]
     expect.same(outcome.output.tolist(), expected, "the targets are wrong", cause)
     expect.identical(outcome.inputs[0], tokens, "the caller's tokens were changed", "Do you write into tokens?")
     other = student.prefix_lm_targets(tokens, 1, -7)[0].tolist()
@@ -253,13 +267,17 @@ def test_objectives_prefix_targets_leave_the_prefix_out(student):
 
 @pytest.mark.points(2)
 def test_objectives_spans_become_sentinels(student):
-    a = Draw(173).whole(10, 11, 60)
+    draw = Draw(173)
+    a, first, second = draw.whole(10, 11, 60), draw.whole(1, 1, 2), draw.whole(6, 5, 6)
+    ends = first + draw.whole(2, 1, 2), second + draw.whole(3, 1, 3)
     tokens, sentinels = torch.arange(a, a + 10), torch.tensor([99, 98, 97])
-    inputs, targets = student.span_corruption(tokens, [(1, 2), (6, 3)], sentinels)
+    inputs, targets = student.span_corruption(tokens, [(first, ends[0] - first), (second, ends[1] - second)], sentinels)
+    t = tokens.tolist()  # public: 10 99 13 14 15 98 19, and 99 11 12 98 16 17 18 97
     cause = "Does each span leave one sentinel, in order, and everything else stay?"
-    expect.same(inputs.tolist(), [a, 99, a + 3, a + 4, a + 5, 98, a + 9], "the inputs are wrong", cause)
+    expected = [*t[:first], 99, *t[ends[0] : second], 98, *t[ends[1] :]]
+    expect.same(inputs.tolist(), expected, "the inputs are wrong", cause)
     cause = "Does the answer name each sentinel before its span and end with the last one?"
-    expected = [99, a + 1, a + 2, 98, a + 6, a + 7, a + 8, 97]
+    expected = [99, *t[first : ends[0]], 98, *t[second : ends[1]], 97]
     expect.same(targets.tolist(), expected, "the targets are wrong", cause)
 
 

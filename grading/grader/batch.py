@@ -26,6 +26,7 @@ from grading.patches import REFERENCE, ROOT
 FORK = multiprocessing.get_context("fork")
 SLACK = 180  # seconds that a submission may take besides its student code
 TRIES = 2
+GROWTH = 1 << 30  # bytes that the tests may take for what an answer makes of them: beyond it is the answer's fault
 
 
 class Batch:
@@ -193,6 +194,7 @@ def grade_in_a_fork(intake, zygote, batch, tests):
 
 def _send_result(sender, intake, zygote, batch, tests):
     confine.die_with_parent()
+    confine.limit_growth(GROWTH)
     try:
         sender.send(grade(intake, zygote, batch.exam, tests))
     except GraderError as error:

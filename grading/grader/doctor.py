@@ -18,6 +18,12 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 def has_keys():
     number = KEYCTL.get(platform.machine())
     return number is None or ctypes.CDLL(None).syscall(number, 0, -3, 1) >= 0  # makes a session keyring
+def leaves():
+    try:
+        socket.socket(40, socket.SOCK_STREAM).close()  # AF_VSOCK
+        return True
+    except OSError:
+        return ctypes.CDLL(None).unshare(0x10000000) == 0  # CLONE_NEWUSER
 def sees(path):
     try:
         os.listdir(path)
@@ -39,7 +45,7 @@ def connects():
 def rope_frequencies(course, tests):
     return (os.getuid(), os.getppid(), connects(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
             resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_NPROC)[0], sees("/proc/1"),
-            has_keys())
+            has_keys(), leaves())
 """
 
 
@@ -91,13 +97,14 @@ def lines():
         seen = wire.decode(head["answer"], found)["output"]
         worker.close()
         groups = sorted(zygote.group.folders)
-    uid, parent, network, course, tests, usr, shared, memory, processes, proc, keys = seen
+    uid, parent, network, course, tests, usr, shared, memory, processes, proc, keys, way_out = seen
     limits = zygote.limits
     yield _line("own user", uid >= sandbox.FIRST_UID, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")
     yield _line("no network", not network, "its own network namespace, without an interface")
     yield _line("no keyrings", not keys, "the kernel's key store, which no namespace hides, is refused (seccomp)")
+    yield _line("kernel calls", not way_out, "no own namespace, no mount, no socket to the machine below (seccomp)")
     yield _line("course hidden", not course and not tests, "no grading/, reference/, tests/, no other submission")
     yield _line("read-only", not usr and not shared, f"one private folder of {limits.room >> 20} MiB can be written")
     yield _line("memory limit", 0 < memory <= limits.process["AS"], f"{memory >> 30} GiB a process (rlimit)")

@@ -56,7 +56,7 @@ def _walls():
     for path in _answers_of_others():
         walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
     walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
-    walls += ["--ro-bind", "/dev/null", str(COURSE / "nanolm" / "ledger.py")]  # it counts parameters, an exercise
+    walls += ["--ro-bind", str(INSIDE / "hidden.py"), str(COURSE / "nanolm" / "ledger.py")]
     return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 

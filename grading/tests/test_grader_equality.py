@@ -131,4 +131,10 @@ def count_parameters(cfg):
 def test_the_courses_own_count_of_parameters_is_not_there():
     result = result_of("ledger", {"budget": lambda text: text + BORROWED})
     said = [test["message"] for test in result["tests"] if test["part"] == "budget" and test["state"] == "failed"]
-    assert any("ImportError" in message for message in said)
+    assert any("RuntimeError" in message for message in said)
+
+
+@pytest.mark.skipif(bubblewrap() is None, reason="only the sandbox hides it")
+def test_an_import_of_it_that_was_left_over_costs_nothing():
+    result = result_of("left-over", {"budget": lambda text: "from nanolm.ledger import parameters\n" + text})
+    assert {test["state"] for test in result["tests"]} == {"passed"}

@@ -189,7 +189,7 @@ def test_a_slow_sender_ends_at_the_deadline_too(line):
 
 def test_a_reader_that_does_not_read_ends_at_the_deadline(line):
     with pytest.raises(wire.WireTimeout):
-        wire.send(line[0], {}, [torch.zeros(4_000_000)], wire.within(0.2))
+        wire.send(line[0], {}, [torch.zeros(1_900_000)], wire.within(0.2))
 
 
 def test_a_closed_wire_is_said(line):

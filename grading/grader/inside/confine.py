@@ -18,10 +18,18 @@ LAST_CAPABILITY = 63
 MADV_COLLAPSE, HUGE = 25, 2 << 20
 CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-KEY_CALLS = {  # machine -> its AUDIT_ARCH; its numbers of add_key, request_key, keyctl
-    "x86_64": (0xC000_003E, (248, 249, 250)),
-    "aarch64": (0xC000_00B7, (217, 218, 219)),
-}
+SINCE_424 = (425, 428, 429, 430, 431, 432, 433, 442)  # io_uring, the new mount calls: one number on every machine
+REFUSED = {  # machine -> its AUDIT_ARCH; its numbers of what no exercise needs; of clone and of socket
+    # add_key, request_key, keyctl, unshare, setns, mount, umount2, pivot_root, chroot, ptrace, process_vm_readv and
+    # _writev, bpf, perf_event_open, userfaultfd
+    "x86_64": (
+        0xC000_003E, (248, 249, 250, 272, 308, 165, 166, 155, 161, 101, 310, 311, 321, 298, 323, *SINCE_424), 56, 41
+    ),
+    "aarch64": (
+        0xC000_00B7, (217, 218, 219, 97, 268, 40, 39, 41, 51, 117, 270, 271, 280, 241, 282, *SINCE_424), 220, 198
+    ),
+}  # fmt: skip
+CLONE3, CLONE_NEWUSER, AF_VSOCK = 435, 0x1000_0000, 40
 
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -55,6 +63,13 @@ def limit(limits):
             resource.setrlimit(kind, (value, value))
 
 
+def limit_growth(room):
+    """Let this process take `room` bytes more than it has."""
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        limit({"AS": pages * resource.getpagesize() + room})
+
+
 def drop_rights(uid):
     """Become `uid`, or keep the one uid that there is, with no capability and no way to get one back."""
     for capability in range(LAST_CAPABILITY + 1):
@@ -71,21 +86,46 @@ def drop_rights(uid):
     _prctl(PR_SET_DUMPABLE, 0)
 
 
-def forbid_keys():
-    """Refuse the kernel's keyrings: they belong to a uid, outlive a worker, and no namespace here hides them.
+def refuse_calls():
+    """Refuse what no exercise needs of the kernel: what outlives a worker or reaches beyond it, and much to attack.
 
-    Calls of another machine's numbering (32 bits, x32) are refused with them.
+    Keyrings belong to a uid, and sockets to the machine below this one to nobody: no namespace here hides them.
+    A filter can't see what clone3 is asked for, so that one is said to be missing and clone is used. Calls of another
+    machine's numbering (32 bits, x32) are refused with the others.
     """
-    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06  # of classic BPF, see seccomp(2)
-    allow, refuse = 0x7FFF_0000, 0x0005_0001  # SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM
-    machine, numbers = KEY_CALLS[platform.machine()]
-    steps = [(load, 0, 0, 4), (equal, 0, len(numbers) + 3, machine), (load, 0, 0, 0)]
-    steps += [(at_least, len(numbers) + 1, 0, 0x4000_0000)]
-    steps += [(equal, len(numbers) - index, 0, number) for index, number in enumerate(numbers)]
-    steps += [(give, 0, 0, allow), (give, 0, 0, refuse)]
-    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    load, equal, at_least, has_bits, give = 0x20, 0x15, 0x35, 0x45, 0x06  # of classic BPF, see seccomp(2)
+    number, architecture, first_argument = 0, 4, 16  # where they stand in what the kernel hands over
+    allow, refuse, missing = 0x7FFF_0000, 0x0005_0001, 0x0005_0026  # go on; EPERM; ENOSYS
+    machine, refused, clone, socket = REFUSED[platform.machine()]
+    steps = [  # operation, where to go on if so, if not, and what with; a word names a step, None is the next one
+        (load, None, None, architecture), (equal, None, "refuse", machine),
+        (load, None, None, number), (at_least, "refuse", None, 0x4000_0000),
+        *((equal, "refuse", None, call) for call in refused),
+        (equal, "clone", None, clone), (equal, "socket", None, socket), (equal, "missing", None, CLONE3),
+        (give, None, None, allow),
+        "clone", (load, None, None, first_argument), (has_bits, "refuse", None, CLONE_NEWUSER),
+        (give, None, None, allow),
+        "socket", (load, None, None, first_argument), (equal, "refuse", None, AF_VSOCK),
+        (give, None, None, allow),
+        "missing", (give, None, None, missing),
+        "refuse", (give, None, None, refuse),
+    ]  # fmt: skip
+    places, lines = {}, []
+    for step in steps:
+        if isinstance(step, str):
+            places[step] = len(lines)
+        else:
+            lines.append(step)
+
+    def jump(word, line):
+        return 0 if word is None else places[word] - line - 1
+
+    code = b"".join(
+        struct.pack("=HBBI", operation, jump(then, line), jump(otherwise, line), value)
+        for line, (operation, then, otherwise, value) in enumerate(lines)
+    )
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(buffer)))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(lines), ctypes.addressof(buffer)))
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
 

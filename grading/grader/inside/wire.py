@@ -24,11 +24,11 @@ from .text import clean
 LENGTHS = struct.Struct("!II")
 PIECE = 1 << 20  # bytes that are read or written at once
 HEADER_LIMIT = 1 << 20
-BODY_LIMIT = 32 << 20
+BODY_LIMIT = 8 << 20
 DEPTH_LIMIT = 16
 ITEMS_LIMIT = 4_096  # values in one frame
 RANK_LIMIT = 16
-AXIS_LIMIT = 1 << 31
+AXIS_LIMIT = 1 << 17  # of which a tensor without entries may be long, and cut into as many
 WHOLE_LIMIT = 1 << 256
 
 DTYPES = {
