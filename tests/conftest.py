@@ -7,6 +7,7 @@ advice (right code that keeps, copies or repeats more than it need: no failure, 
 """
 
 import json
+import reprlib
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ import parts
 from judge import PROBLEMS, Judge
 from nanolm import clock, hint, impl
 from nanolm.subject import NotStarted, StudentError, Subject, seed_student_code
+
+SHORT = reprlib.Repr()
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40
+SHORT.maxstring = SHORT.maxother = 200
 
 
 def pytest_addoption(parser):
@@ -187,7 +192,12 @@ def _details(error):
         found = {"symptom": f"your code raised {error.kind}{where}", "got": error.message, "cause": cause}
     else:
         found = {"symptom": str(error)}
-    return {name: _ascii(str(value)) for name, value in found.items() if value is not None}
+    return {name: _ascii(_said(value)) for name, value in found.items() if value is not None}
+
+
+def _said(value):
+    """A value as text; of a list that code may have made of any length, the beginning."""
+    return SHORT.repr(value) if type(value) in (list, tuple, dict) else str(value)
 
 
 def _failure_text(item, entry):

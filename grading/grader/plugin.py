@@ -75,7 +75,11 @@ class GraderPlugin:
             raise
         except Exception as raised:
             error = raised
-        entry = self._config.entry_of(item, student, error)
+        try:
+            entry = self._config.entry_of(item, student, error)
+        except MemoryError as raised:  # what it has said is too large to be told
+            error = raised
+            entry = self._config.entry_of(item, student, error)
         entry["asked"] = list(student.asked)
         entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
         entry["exercise"] = error.name if isinstance(error, NotStarted) else ""

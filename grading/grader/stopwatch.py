@@ -20,10 +20,15 @@ class Stopwatch:
     def __init__(self, pid, seconds, patience):
         self._pid, self._seconds, self._patience = pid, seconds, patience
         self._began, self._before = time.monotonic(), cpu_seconds(pid)
+        self._most = 0.0
         self._looked = None  # the clock and the turns waited for, when the process was looked at first
 
     def used(self):
-        """Seconds used so far."""
+        """Seconds used so far. Of a process that has ended, what was known while it ran."""
+        self._most = max(self._most, self._seen())
+        return self._most
+
+    def _seen(self):
         clock = time.monotonic()
         by_the_clock = clock - self._began
         if self._before is None:  # this system does not say

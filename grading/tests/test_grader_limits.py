@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from grading.grader import sandbox, stopwatch
+from grading.grader.batch import Batch, prepare
 from grading.grader.inside import wire
+from grading.grader.intake import Intake, take_in
 from grading.grader.limits import Limits
 from grading.grader.lost import WorkerLost
+from grading.grader.nursery import Nursery
 from grading.grader.walls import bubblewrap
+from grading.patches import REFERENCE
 
 CODE = """
 import time
@@ -63,6 +67,17 @@ def test_who_sleeps_uses_up_the_seconds_of_the_clock(monkeypatch):
     assert 0 < watch.left() < 1
     machine.run(clock=1, processor=0)
     assert watch.left() <= 0
+
+
+def test_what_an_ended_process_has_used_is_not_forgotten(monkeypatch):
+    machine = Machine(monkeypatch)
+    watch = stopwatch.Stopwatch(1, seconds=10, patience=4)
+    machine.run(clock=1, processor=0)
+    assert watch.left() > 9
+    machine.run(clock=10, processor=0)
+    assert watch.left() <= 0
+    machine.processor = machine.turns = None
+    assert watch.used() >= 10
 
 
 def test_many_threads_in_wait_of_a_turn_are_ended_by_patience(monkeypatch):
@@ -119,6 +134,31 @@ def test_sleep_costs_as_much_as_work(ask):
 def test_turns_waited_for_are_read_from_the_system():
     assert 0 <= stopwatch.waiting_seconds(os.getpid()) < time.monotonic()
     assert stopwatch.waiting_seconds(2**22 + 1) is None  # no process has this number
+
+
+GREEDY = {  # small answers of which the tests would make gigabytes: (module, code, a test)
+    "a list that is multiplied": (
+        "budget", 'def kv_cache_bytes_per_token(cfg):\n    return ["x" * 200] * 1000',
+        "test_budget.py::test_budget_cache_at_32k_context",
+    ),
+    "a column and a row": (
+        "rope", "def apply_rope(x, cos, sin, calls=[]):\n    calls.append(x)\n"
+        "    return torch.ones((40_000, 1) if len(calls) % 2 else (1, 40_000))",
+        "test_rope.py::test_rope_score_changes_with_distance",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_an_answer_that_would_fill_the_tests_own_memory_is_a_failed_test(name, tmp_path):
+    module, code, test = GREEDY[name]
+    texts = take_in(REFERENCE).texts
+    intake = Intake("greedy", texts | {module: f"{texts[module]}\n\n{code}\n"})
+    batch = Batch(prepare(7, tmp_path, (f"tests/{test}",)), b"a secret of this test", bubblewrap() is not None)
+    with Nursery(batch.sandboxed, 1) as nursery:
+        ((_, result),) = batch.results([intake], nursery)
+    assert result["state"] == "graded", result["error"]
+    assert [shown["state"] for shown in result["tests"]] == ["failed"]
 
 
 def test_memory_that_is_filled_beyond_the_groups_limit_is_said(ask):
