@@ -75,8 +75,9 @@ def drawn_sizes(seed, **changes):
 def drawn_like(name, seed, deep=False):
     """This preset; with another vocabulary, FFN width and T_max in a run that is not public, `deep` with all sizes."""
     draw, cfg = Draw(seed), preset(name)
-    if deep:
-        cfg = cfg.but(L=draw.whole(cfg.L, 8, 99), D=draw.whole(cfg.D, 500, 9_000), H=2 * draw.whole(cfg.H // 2, 20, 99))
+    if deep:  # H stays D / N, as in all of these models: that it need not be is asked elsewhere
+        H = 2 * draw.whole(cfg.H // 2, 10, 99)
+        cfg = cfg.but(L=draw.whole(cfg.L, 8, 99), D=cfg.N * H, H=H)
     return cfg.but(
         V=draw.whole(cfg.V, 1_000, 200_000), ffn_dim=draw.whole(cfg.F, 1_000, 20_000),
         T_max=draw.whole(cfg.T_max, 500, 9_000),
