@@ -9,8 +9,8 @@ GiB, MiB = 1 << 30, 1 << 20
 class Limits:
     """Seconds and bytes that student code may use. A test of the grader takes smaller ones.
 
-    The seconds are those of the processor, so that a busy machine takes nobody's points; by the
-    clock everything may take `patience` times as long.
+    The seconds are those at work and asleep, not those in wait of a turn, so that a busy machine takes
+    nobody's points; by the clock everything may take `patience` times as long.
     """
 
     call: float = 10.0  # seconds of one call
