@@ -21,7 +21,7 @@ from sqlalchemy import create_engine, text
 from grading import databases
 from grading.__main__ import main
 from grading.databases import DatabaseError, open_gradebook
-from grading.grader import doctor, sandbox
+from grading.grader import doctor
 from grading.patches import ROOT
 
 WRITERS, CELLS = 10, 5
@@ -249,7 +249,7 @@ def test_a_file_that_is_no_database_is_a_sentence(tmp_path):
 
 
 def test_the_doctor_says_whether_the_gradebook_can_be_used(small_course, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)  # the other lines take seconds
+    monkeypatch.setattr(doctor, "bubblewrap", lambda: None)  # the other lines take seconds
     course = copy_of(small_course, tmp_path / "course")
     assert doctor.gradebook(course) == (True, f"sqlite:///{course}/gradebook.db, 3 students")
     (course / "gradebook.db").write_bytes(b"no database" * 1000)
