@@ -33,8 +33,7 @@ class Draw:
 
     def renamed(self, tokens, V):
         """The same text in tokens of other numbers, but for 0, which some take for padding; public as it is."""
-        others = torch.randperm(V - 1, generator=self._generator) + 1
-        return tokens if BASE_SEED == 0 else torch.cat((torch.zeros(1, dtype=torch.long), others))[tokens]
+        return torch.cat((torch.zeros(1, dtype=torch.long), self.order(V - 1) + 1))[tokens]
 
     def order(self, count):
         """0 .. count - 1 in a random order; as they are in the public run."""

@@ -107,8 +107,8 @@ def stays_on_meta(work, shape):
 def avoids(source, file, ready_made, cause):
     """Source text that takes none of these ready-made parts from torch, by an import or as an attribute of a module."""
     tree = ast.parse(source)
-    for name in ready_made & set(_taken_from_torch(tree)):
-        raise Mistake(f"{file} uses torch's ready-made {name}, which is the exercise itself", cause=cause)
+    for name in _taken_from_torch(tree):
+        that(name not in ready_made, f"{file} uses torch's ready-made {name}, which is the exercise itself", cause)
 
 
 def _taken_from_torch(tree):
@@ -116,10 +116,11 @@ def _taken_from_torch(tree):
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            of_torch = (getattr(node, "module", None) or "torch").split(".")[0] == "torch"
-            for alias in node.names if of_torch else ():
-                modules.add((alias.asname or alias.name).split(".")[0])
-                yield alias.name
+            package = "." * node.level + (node.module or "") + "." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                if (package + alias.name).split(".")[0] == "torch":
+                    modules.add((alias.asname or alias.name).split(".")[0])
+                    yield alias.name
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             root = node.value

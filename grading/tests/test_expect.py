@@ -29,3 +29,24 @@ def test_expected_and_got_never_read_the_same():
     with pytest.raises(expect.Mistake) as raised:
         expect.close(ONE.double(), ONE.double() + 1e-7, 1e-9, "the results differ", "Why?")
     assert (raised.value.expected, raised.value.got) == ("1.0000001", "1")
+
+
+READY_MADE = {
+    "import torch\ny = torch.nn.functional.rms_norm(x)": True,
+    "import torch.nn.functional as F\ny = F.rms_norm(x)": True,
+    "from torch import nn\nclass RMSNorm(nn.RMSNorm): pass": True,
+    "from torch.nn.functional import rms_norm as norm": True,
+    "class RMSNorm:\n    def forward(self, x):\n        return self.rms_norm(x)": False,
+    "from . import modules\nnorm = modules.RMSNorm(8)": False,
+    "from .modules import RMSNorm": False,
+    "import torch\nimport exercises_en.modules as this\nnorm = this.RMSNorm(8)": False,
+}
+
+
+@pytest.mark.parametrize("source", READY_MADE)
+def test_only_what_comes_from_torch_is_ready_made(source):
+    if READY_MADE[source]:
+        with pytest.raises(expect.Mistake, match="ready-made"):
+            expect.avoids(source, "modules.py", {"rms_norm", "RMSNorm"}, "why")
+    else:
+        expect.avoids(source, "modules.py", {"rms_norm", "RMSNorm"}, "why")
