@@ -64,7 +64,7 @@ def causal_mask(T: int, S: int, window: int | None = None, device=None) -> torch
 # Formula  cap * tanh(z / cap): cap 50 takes 10 to 9.87 and 200 to 49.97
 # Decided  without a cap z stays as it is (given).
 # Time     5 minutes, difficulty 1 of 5; our solution: 1 line
-# Check    pytest tests/test_depth.py -k softcap
+# Check    pytest tests/test_softcap.py
 def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
     """z squashed into (-cap, cap), same shape and dtype; without a cap, z itself.
 
@@ -74,7 +74,7 @@ def softcap(z: torch.Tensor, cap: float | None) -> torch.Tensor:
         return z
     # TODO: squash z
     raise NotImplementedError("exercises_en/attention.py: softcap is not started. "
-                              "Check it with: pytest tests/test_depth.py -k softcap")
+                              "Check it with: pytest tests/test_softcap.py")
 
 
 # Exercise: GroupedQueryAttention.forward

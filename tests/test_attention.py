@@ -10,48 +10,10 @@ import pytest
 import torch
 
 import expect
+from attending import attention, drawn_attention, picture, right_picture, sees_the_past, turn
 from draw import Draw, attention_shapes, no_turn, tiny
 from nanolm.config import ModelConfig
 from stored import stored
-
-
-def attention(student, cfg, weights):
-    return student.GroupedQueryAttention(cfg).load(weights)
-
-
-def drawn_attention(student, seed, cfg=None):
-    cfg = cfg or tiny()
-    draw = Draw(seed)
-    weights = draw.weights(attention_shapes(cfg))
-    return draw, weights, attention(student, cfg, weights)
-
-
-def turn(positions, H=8):
-    """cos and sin (T, H/2) of fast frequencies, made here: RoPE is asked elsewhere."""
-    angles = positions.double().unsqueeze(-1) * 0.5 ** torch.arange(H // 2)
-    return angles.cos().float(), angles.sin().float()
-
-
-def sees_the_past(part, x, tables, y):
-    """The other half of tests that find nothing changed: y, the output for x, must change where an earlier token does.
-
-    Code that mixes no tokens has no mask, no weights and no turn that could be right. Nor has code that mixes them
-    whatever they say: the sum of two texts would then give the sum of their outputs.
-    """
-    other = x.clone()
-    other[:, -2] = 3 - x[:, -2]
-    cause = "Is the output a mix of the values of all tokens up to its own, w_o after that?"
-    symptom = "the output of the last token does not hang on the token before it"
-    changed = part(other, *tables)
-    for output in (y, changed):
-        expect.tensor(output, x.shape)
-    expect.differ(changed[:, -1], y[:, -1], 1e-3, symptom, cause)
-    cause = "Do the weights come from q and k, a softmax over their products?"
-    together = part(x + other, *tables)
-    expect.differ(together, y + changed, 1e-3, "the output mixes tokens whatever they say", cause)
-
-
-# repeat_kv --------------------------------------------------------------------------------------
 
 
 @pytest.mark.points(0)
@@ -74,17 +36,6 @@ def test_attention_repeat_kv_keeps_neighbours_together(student):
 
 
 # causal_mask ------------------------------------------------------------------------------------
-
-
-def picture(mask):
-    return " / ".join("".join("x" if seen else "." for seen in row) for row in mask.tolist())
-
-
-def right_picture(T, S, window=None):
-    """What the last T of S tokens see, as `picture` draws it."""
-    first = S - T
-    rows = [[j <= first + t and (window is None or first + t - j < window) for j in range(S)] for t in range(T)]
-    return picture(torch.tensor(rows))
 
 
 @pytest.mark.points(2)

@@ -3,7 +3,7 @@
 The answers are advice: slow code that is right has all its points. Torch itself counts the
 operations and the bytes that are alive (nanolm/counting.py), so a busy machine changes nothing.
 B batch, T query length, L layers, D width, N query heads, K key/value heads. How many heads the
-cache holds is asked in test_depth.py (test_cache_stores_K_heads).
+cache holds is asked in test_cache.py (test_cache_stores_K_heads).
 """
 
 import pytest

@@ -86,7 +86,7 @@ class SwiGLU(nn.Module):
 #          over r. Work out how much "its part along n" is: D stands in it.
 # Decided  eps stands inside the root, as above. x comes in fp32 or fp64 and need not be cast.
 # Time     30 minutes, difficulty 4 of 5; our solution: 5 lines
-# Check    pytest tests/test_depth.py -k backward
+# Check    pytest tests/test_backward.py
 def rmsnorm_backward(
     x: torch.Tensor, weight: torch.Tensor, eps: float, upstream: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
