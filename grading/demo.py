@@ -101,7 +101,8 @@ class Demo:
     def results(self):
         """{student: what the two-zone grader says}."""
         folder = self.course / "results" / ASSIGNMENT / "results"
-        return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("[!.]*.json"))}
+        found = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("[!.]*.json")))
+        return {result["submission"]: result for result in found}
 
     def compared(self):
         """Keep what all that was written comes to, and say how it differs from the last time."""

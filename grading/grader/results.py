@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 from grading.grader.inside.text import clean
@@ -16,6 +17,7 @@ from grading.grader.states import ADVICE, GRADER_ERROR, PASSED
 from grading.patches import ROOT
 
 RESULTS, GRADESCOPE, TABLE = "results", "gradescope", "grades.csv"
+PLAIN = re.compile(r"[a-z0-9_][a-z0-9_@+.-]{0,98}(?<!\.)")  # a name that is a file's as it stands
 WEEK_FILES = ("tests/**/*.py", "tests/**/*.toml", "tests/**/*.safetensors", "nanolm/*.py", "reference/*.py")
 GRADER_FILES = ("grading/grader/**/*.py", "grading/golden.py")
 
@@ -57,7 +59,7 @@ class Shelf:
 
     def valid(self, name, key):
         """Whether there is a graded result of this submission under this key."""
-        result = self._read(self._path(name))
+        result = self._read(name)
         return result is not None and result.get("key") == key and result.get("state") != GRADER_ERROR
 
     def put(self, name, result):
@@ -66,7 +68,7 @@ class Shelf:
 
     def all(self, names):
         """The results of these submissions, in order of their names."""
-        found = (self._read(self._path(name)) for name in sorted(names))
+        found = (self._read(name) for name in sorted(names))
         return [result for result in found if result is not None]
 
     def export(self, results):
@@ -84,12 +86,13 @@ class Shelf:
     def _path(self, name):
         return self.out / RESULTS / f"{file_name(name)}.json"
 
-    @staticmethod
-    def _read(path):
+    def _read(self, name):
+        """The result of that submission and of no other; None where there is none, or none that is whole."""
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            result = json.loads(self._path(name).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
+        return result if result.get("submission") == name else None
 
 
 def write(path, text):
@@ -108,11 +111,15 @@ def write(path, text):
 
 
 def file_name(name):
-    """A submission's name as a file's: itself where it is plain, else with a digest of it."""
-    plain = "".join(letter if letter.isalnum() or letter in "-_. +@" else "_" for letter in name)
-    if plain == name and len(name.encode()) <= 100 and not name.startswith("."):
+    """A submission's name as a file's, another one for every name: itself where it is plain, else with its digest.
+
+    "~" is in no plain name and capitals are in none, so that a name that is made to look like another one's file
+    meets it neither here nor where a file system takes capitals for small letters.
+    """
+    if PLAIN.fullmatch(name):
         return name
-    return f"{plain.lstrip('.')[:60]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    readable = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name[:40])
+    return f"{readable}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
 
 
 def table(results):
