@@ -8,13 +8,12 @@ import io
 import os
 import sys
 
-from nanolm import hint, impl
+from nanolm import impl
 
 TESTS = impl.ROOT / "tests"
 # The kernel is no terminal: pytest says nothing, the lines below do.
 WITHOUT = ("cacheprovider", "terminalreporter", "capture", "logging", "faulthandler", "warnings")
 QUIET = ("-q", "--rootdir", str(impl.ROOT), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
-LOUD = {"failed": "FAILED", "advice": "advice"}  # all other states are their own word
 
 
 class NotYet(Exception):
@@ -30,34 +29,24 @@ def self_check(part):
     The points that a core part earned are returned, for nbgrader; a depth part is bonus and returns nothing.
     Where nbgrader validates the notebook, a core part that is not all right raises NotYet.
     """
-    tests = _run(part)
+    tests, lines_of = _run(part)
     earned = sum(test["points"] for test in tests if test["outcome"] == "passed")
     possible = sum(test["points"] for test in tests)
     core = part in _parts().CORE
     lines = [
         f"Self-check of {part}: {earned} of {possible} points{'' if core else ' of bonus'}, by the public tests.",
         "The grade asks the same with other numbers: code that computes gets the same points.",
-        *(line for test in tests for line in _lines(test)),
+        *lines_of(tests),
     ]
-    red = [line for test in tests if test["outcome"] != "passed" for line in _lines(test)]
+    red = [test for test in tests if test["outcome"] != "passed"]
     if core and red and "NBGRADER_VALIDATING" in os.environ:
-        raise NotYet("\n".join((lines[0], *red)))
+        raise NotYet("\n".join((lines[0], *lines_of(red))))
     print(*lines, sep="\n")
     return float(earned) if core else None
 
 
-def _lines(test):
-    yield f"  {LOUD.get(test['outcome'], test['outcome']):<12}{test['points']:>2}  {test['name']}"
-    if test["outcome"] == "failed":
-        yield f"{'':>18}{test['message']}"
-        if command := hint.command(test["mistake"] or test["name"]):
-            yield f"{'':>18}{command}"
-    elif test["outcome"] in ("waiting", "advice"):
-        yield f"{'':>18}{test['message']}"
-
-
 def _run(part):
-    """The part's tests as tests/conftest.py reports them."""
+    """The part's tests as tests/conftest.py reports them, and what tells of them in lines."""
     import pytest
 
     _forget_old_code()
@@ -67,7 +56,7 @@ def _run(part):
     if code not in (0, 1) or not collected.tests:
         last = (said.getvalue().strip().splitlines() or [f"pytest's exit code is {int(code)}"])[-1]
         raise NotYet(f"The self-check of {part} did not run: {last}")
-    return collected.tests
+    return collected.tests, collected.lines
 
 
 def _forget_old_code():
@@ -91,5 +80,7 @@ class _Collected:
         self.tests = []
 
     def pytest_sessionfinish(self, session):
-        names = session.config.naming.explanations()
-        self.tests = [{**test, "mistake": names.get(test["name"])} for test in session.config.states.values()]
+        import telling
+
+        self.tests = list(session.config.states.values())
+        self.lines = lambda tests: telling.one_by_one(tests, session.config.naming)

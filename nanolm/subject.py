@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch.overrides import TorchFunctionMode
 
+from nanolm import crash
 from nanolm.cache import Cache, LayerCache
 from nanolm.counting import Counting
 from nanolm.impl import CONTRACT, ImplementationError
@@ -34,11 +35,12 @@ class NotStarted(Exception):
 
 
 class StudentError(Exception):
-    """Student code raised. `kind` is the exception's type name, `place` file, line and function."""
+    """Student code raised. `kind` is the exception's type name; for the others see nanolm/crash.py."""
 
-    def __init__(self, kind, message, place):
+    def __init__(self, kind, message, place="", line="", tensors="", axis=""):
         super().__init__(f"{kind}: {message}" + (f" ({place})" if place else ""))
         self.kind, self.message, self.place = kind, message, place
+        self.line, self.tensors, self.axis = line, tensors, axis
 
 
 class ContractError(Exception):
@@ -117,9 +119,8 @@ class Subject:
             raise self._student_error(error) from error
 
     def _student_error(self, error):
-        frame = self._student_frame(error)
-        place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}" if frame else ""
-        return StudentError(type(error).__name__, _first_line(error), place)
+        scene = crash.scene_of(error, self.implementation.folder)
+        return StudentError(type(error).__name__, _first_line(error), **vars(scene))
 
     def _student_frame(self, error):
         frames = traceback.extract_tb(error.__traceback__)

@@ -17,9 +17,10 @@ import draw
 import expect
 import naming
 import parts
+import telling
 from judge import PROBLEMS, Judge
-from nanolm import clock, hint, impl
-from nanolm.subject import NotStarted, StudentError, Subject, seed_student_code
+from nanolm import clock, impl
+from nanolm.subject import StudentError, Subject, seed_student_code
 
 SHORT = reprlib.Repr()
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40
@@ -34,7 +35,9 @@ def pytest_addoption(parser):
     group.addoption("--draw-seed", type=int, default=0, help="shift every random input of the tests")
 
 
+@pytest.hookimpl(trylast=True)  # when pytest's own reporter is there
 def pytest_configure(config):
+    telling.install(config)
     torch.set_num_threads(config.getoption("--threads"))
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
         config.implementation = _load(config.args)
@@ -47,7 +50,7 @@ def _begin(config, seed):
     """Start a run of the tests, with nothing known yet. A grader begins one for each submission."""
     draw.BASE_SEED = seed
     config.judge = Judge(config.new_subject)
-    config.naming = naming.Naming(known=seed == 0)  # other inputs have other fingerprints
+    config.naming = naming.Naming(seed == 0)  # other inputs have other fingerprints
     config.states = {}
     config.rows = []  # of tests/test_timing_cuda.py
 
@@ -91,11 +94,11 @@ def pytest_runtest_makereport(item, call):
         return (yield)
     error = call.excinfo.value if call.excinfo else None
     entry = entry_of(item, item.funcargs["student"], error)
-    if "symptom" in entry or isinstance(error, NotStarted):
+    if "symptom" in entry or entry["outcome"] == "not started":
         text = _failure_text(item, entry)
         item.repr_failure = lambda excinfo: text  # instead of a traceback, which is slow to make and helps nobody
     report = yield
-    report.nanolm_state, report.nanolm_message = entry["outcome"], entry["message"]
+    report.nanolm = entry
     if entry["outcome"] == "advice":
         report.outcome = "passed"  # for pytest: its exit code says whether the code is right
     item.config.states[item.nodeid] = entry
@@ -104,10 +107,9 @@ def pytest_runtest_makereport(item, call):
 
 def entry_of(item, student, error):
     """What is known of a test that has asked `student` and ended with `error`, or None where it has passed."""
+    error = error and expect.usable(error, student.asked, student.transcript)
     state, message = item.config.judge.state(item.function, student.asked, error)
     fingerprint = naming.fingerprint(student.transcript) if state == "failed" else None
-    if fingerprint is not None:
-        item.config.naming.note(item.originalname, fingerprint)
     entry = {
         "id": item.nodeid,
         "name": item.originalname,
@@ -120,43 +122,48 @@ def entry_of(item, student, error):
         "fingerprint": [] if fingerprint is None else fingerprint.tolist(),
     }
     expect.MEASURED.clear()
+    item.config.naming.note_entry(entry)
     return entry
 
 
 def pytest_report_teststatus(report):
-    state = getattr(report, "nanolm_state", None)
+    entry = getattr(report, "nanolm", {})
+    state = entry.get("outcome")
     if state == "not started":
         return state, "n", "NOT STARTED"
     if state == "waiting":
-        return state, "w", report.nanolm_message.split(":")[0].upper()
+        return state, "w", entry["message"].split(":")[0].upper()
     if state == "advice":
         return state, "a", "ADVICE"
     return None
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    for state in ("not started", "waiting"):
-        messages = {report.nanolm_message: None for report in terminalreporter.stats.get(state, ())}
-        if messages:
-            terminalreporter.section(state)
-        for message in messages:
-            terminalreporter.line(message)
-    advice = terminalreporter.stats.get("advice", ())
-    if advice:
+    red = [report.nanolm for report in terminalreporter.stats.get("failed", ()) if hasattr(report, "nanolm")]
+    messages = {
+        state: [report.nanolm["message"] for report in terminalreporter.stats.get(state, ())]
+        for state in ("not started", "waiting")
+    }
+    if messages["not started"] and not red:
+        terminalreporter.section("not started")
+    lines = [*telling.not_started(dict.fromkeys(messages["not started"]), red), *telling.waiting(messages["waiting"])]
+    for line in lines:
+        terminalreporter.line(line)
+    advice = [report.nanolm for report in terminalreporter.stats.get("advice", ())]
+    if advice and not red:
         terminalreporter.section("advice: right, and it could be faster or smaller")
-    for report in advice:
-        terminalreporter.line(f"{report.location[2]}\n{report.longreprtext}")
+    for line in telling.advice(advice, red):
+        terminalreporter.line(line)
     if config.rows:
         terminalreporter.section(f"time on {clock.machine('cuda')}")
     for line in clock.table(config.rows) if config.rows else ():
         terminalreporter.line(line)
-    lines = [line for part in parts.PARTS for line in naming.sentences(config.naming, part)]
-    if lines:
+    if config.get_verbosity() < 0:  # -q prints no header
+        terminalreporter.line(_implementation_line(config))
+    if lines := telling.what_it_may_be(telling.read(red, config.naming.compares)):
         terminalreporter.section("what it may be")
     for line in lines:
         terminalreporter.line(line)
-    if config.get_verbosity() < 0:  # -q prints no header
-        terminalreporter.line(_implementation_line(config))
 
 
 def pytest_sessionfinish(session):
@@ -183,31 +190,33 @@ def _points(item):
 
 
 def _details(error):
-    """symptom, expected, got and cause of one problem, as text."""
+    """symptom, expected, got, cause and what else there is to say of one problem, as text."""
     if isinstance(error, expect.Mistake):
         found = {"symptom": error.symptom, "expected": error.expected, "got": error.got, "cause": error.cause}
     elif isinstance(error, StudentError):
         where = f" at {error.place}" if error.place else ""
-        cause = "What does that line do with this test's input?"
-        found = {"symptom": f"your code raised {error.kind}{where}", "got": error.message, "cause": cause}
+        found = {"symptom": f"your code raised {error.kind}{where}", "got": error.message, "raised": error.kind}
+        found |= {name: getattr(error, name) or None for name in ("line", "tensors", "axis")}
     else:
         found = {"symptom": str(error)}
-    return {name: _ascii(_said(value)) for name, value in found.items() if value is not None}
+    told = {name: _readable(_said(value)) for name, value in found.items() if value is not None}
+    if isinstance(error, expect.Mistake) and error.got == "None":
+        told["raised"] = "None"  # nothing came out: as much as an exception says
+    digits = getattr(error, "digits", None)
+    return told if digits is None else told | {"digits": digits}
 
 
 def _said(value):
-    """A value as text; of a list that code may have made of any length, the beginning."""
+    """A value as text; of a list that code may have made of any length, the beginning; numbers in one form."""
+    if type(value) is int:
+        return f"{value:,}"
     return SHORT.repr(value) if type(value) in (list, tuple, dict) else str(value)
 
 
 def _failure_text(item, entry):
-    labels = ("expected", "got", "cause")
-    lines = [entry.get("symptom", "")]
-    lines += [f"{label:>12}  {entry[label]}" for label in labels if label in entry]
-    if command := hint.command(item.originalname):
-        lines.append(f"{'next':>12}  {command}")
-    return "\n".join(lines)
+    return "\n".join(telling.details(entry))
 
 
-def _ascii(text):
-    return text.encode("ascii", "backslashreplace").decode("ascii")
+def _readable(text):
+    """A student's text as it is where a terminal can show it: letters of any language, no control characters."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

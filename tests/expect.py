@@ -1,24 +1,29 @@
 """Assertions that speak to a student: symptom, expected and got, the usual cause as a question.
 
-One number or shape each, never an array. `close` notes how far every comparison was from its
-tolerance in `MEASURED`, so that the course team can prove the tolerances.
+One number or shape each; a tensor only where it is small enough to be read, with the entries marked
+that differ. `close` notes how far every comparison was from its tolerance in `MEASURED`, so that the
+course team can prove the tolerances.
 """
 
 import ast
+import math
 
 import torch
 
-from nanolm.subject import StudentError
+from nanolm.impl import ImplementationError
+from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError
 
 MEASURED = []  # (largest difference, tolerance) of each `close` of the test that runs
+SMALL = 8  # entries of a tensor that is shown whole
+NEAR = 1e-2  # a difference of less than this share of the largest number is said to be a near miss
 
 
 class Mistake(AssertionError):
-    """A named test found something wrong."""
+    """A named test found something wrong. `digits` are those that are right, of a result that is nearly right."""
 
-    def __init__(self, symptom, expected=None, got=None, cause=None):
+    def __init__(self, symptom, expected=None, got=None, cause=None, digits=None):
         super().__init__(symptom)
-        self.symptom, self.expected, self.got, self.cause = symptom, expected, got, cause
+        self.symptom, self.expected, self.got, self.cause, self.digits = symptom, expected, got, cause, digits
 
 
 def that(holds, symptom, cause, expected=None, got=None):
@@ -30,6 +35,10 @@ def that(holds, symptom, cause, expected=None, got=None):
 def same(got, expected, symptom, cause):
     """Equal values: numbers, names, shapes, types."""
     if type(got) is not type(expected) or got != expected:
+        if isinstance(got, list) and isinstance(expected, list) and len(got) == len(expected) <= SMALL:
+            differs = [a != b for a, b in zip(got, expected, strict=True)]
+            if all(isinstance(value, (int, float)) for value in (*got, *expected)):
+                expected, got = _side_by_side(expected, got, differs, (len(got),))
         raise Mistake(symptom, expected, got, cause)
 
 
@@ -40,9 +49,30 @@ def tensor(got, shape, what="the result", dtype=None):
     if not isinstance(got, torch.Tensor):
         raise Mistake(f"{what} is not a tensor", "a tensor", type(got).__name__, "What does your function return?")
     if tuple(got.shape) != tuple(shape):
-        raise Mistake(f"{what} has the wrong shape", tuple(shape), tuple(got.shape), "Which axis got lost or moved?")
+        raise Mistake(f"{what} has the wrong shape", tuple(shape), tuple(got.shape), _of_shapes(shape, got.shape))
     if dtype is not None and got.dtype != dtype:
-        raise Mistake(f"{what} has the wrong dtype", dtype, got.dtype, "Is the result cast back to the input's dtype?")
+        cause = "Does it hold True and False, as a comparison gives them?" if dtype == torch.bool else _CAST
+        raise Mistake(f"{what} has the wrong dtype", dtype, got.dtype, cause)
+
+
+_CAST = "In which dtype is it to come out, and where is the last cast?"
+
+
+def _of_shapes(expected, got):
+    """What a shape looks like beside the expected one, as a question."""
+    expected, got = tuple(expected), tuple(got)
+    if len(got) < len(expected):
+        return "Which axis got lost: a mean or sum without keepdim, an index, a squeeze?"
+    if len(got) > len(expected):
+        return "Where does the axis too many come from: an unsqueeze, a stack, a broadcast?"
+    if sorted(got) == sorted(expected):
+        return "Are axes in another order: a transpose too many or too few?"
+    axis, want, have = next((i, a, b) for i, (a, b) in enumerate(zip(expected, got, strict=True)) if a != b)
+    if want and have > want and have % want == 0:
+        return f"Why is axis {axis} {have // want} times too long: repeated, or joined twice?"
+    if have and want > have and want % have == 0:
+        return f"Why does axis {axis} hold only 1 of {want // have} parts?"
+    return f"What should axis {axis} hold, and what is it made from?"
 
 
 def close(got, expected, within, symptom, cause):
@@ -59,18 +89,19 @@ def close(got, expected, within, symptom, cause):
     finite(expected, "what it is compared with", cause)  # it may come from the same code: nothing is near NaN
     difference = (got - expected).abs()
     that(difference.numel() > 0, "the result is empty", "Where did its entries go?", "some numbers", "none")
-    worst = int(difference.argmax())
-    MEASURED.append((float(difference.flatten()[worst]), within))
-    if float(difference.flatten()[worst]) > within:
-        raise Mistake(symptom, *_numbers(expected.flatten()[worst], got.flatten()[worst]), cause)
+    worst = float(difference.max())
+    MEASURED.append((worst, within))
+    if worst > within:
+        raise Mistake(symptom, *_shown(expected, got, difference > within), cause, _digits(worst, expected))
 
 
 def identical(got, expected, symptom, cause):
     """Equal to the last bit."""
     tensor(got, expected.shape)
     if not torch.equal(got, expected):
-        worst = int((got.double() - expected.double()).abs().nan_to_num(torch.inf).argmax())
-        raise Mistake(symptom, *_numbers(expected.flatten()[worst], got.flatten()[worst]), cause)
+        difference = (got.double() - expected.double()).abs().nan_to_num(torch.inf)
+        digits = _digits(float(difference.max()), expected.double())
+        raise Mistake(symptom, *_shown(expected, got, difference > 0), cause, digits)
 
 
 def differ(got, other, by, symptom, cause):
@@ -78,7 +109,8 @@ def differ(got, other, by, symptom, cause):
 
     What has to stay equal is only worth something in code that can change: this is the other half of such a test.
     """
-    tensor(got, other.shape if isinstance(other, torch.Tensor) else got.shape)
+    shape = other.shape if isinstance(other, torch.Tensor) else getattr(got, "shape", ())
+    tensor(got, shape)
     moves = float((got.double() - other).abs().max()) if got.numel() else 0.0
     that(moves > by, symptom, cause, "a change", f"{moves:.2g}")
 
@@ -99,6 +131,8 @@ def stays_on_meta(work, shape):
         looks_at_a_value = "meta tensors" in error.message and "item" in error.message
         if looks_at_a_value or error.kind == "NotImplementedError":
             return  # it works on a GPU and can't work here, without data, so it proves nothing
+        if not any(word in error.message for word in ("device", "meta")):
+            raise  # it has nothing to do with the device
         raise Mistake("on another device your code fails", got=error.message, cause=cause) from error
     tensor(result, shape)
     same(result.device.type, "meta", "the result left the input's device", cause)
@@ -130,6 +164,27 @@ def _taken_from_torch(tree):
                 yield node.attr
 
 
+def usable(error, asked, answers):
+    """What to say in place of an error that a result without a value has led to, or this error itself."""
+    empty = [answer for answer in answers if isinstance(answer, Outcome) and answer.output is None]
+    if empty and not isinstance(error, (StudentError, NotStarted)):
+        what = next(iter(asked)) if len(asked) == 1 else "your code"
+        return Mistake(f"{what} gives None", "a tensor", "None", "Is there a return at the end of the function?")
+    if isinstance(error, (AssertionError, *GUARDED_ERRORS, ImplementationError)):
+        return error
+    last = next((answer.output for answer in reversed(answers) if isinstance(answer, Outcome)), None)
+    return Mistake(f"what your code gives can't be used as a result ({type(error).__name__})", got=_sort(last))
+
+
+def _sort(value):
+    """What kind of thing a result is."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {tuple(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of " + ", ".join(_sort(item) for item in value[:4])
+    return type(value).__name__
+
+
 def raises(kind, work, symptom, cause):
     """`work` makes student code raise an exception of this type name."""
     try:
@@ -139,6 +194,39 @@ def raises(kind, work, symptom, cause):
             return
         raise Mistake(symptom, kind, error.kind, cause) from error
     raise Mistake(symptom, kind, "no exception", cause)
+
+
+def _digits(worst, expected):
+    """How many digits are right where a result is nearly right, else None."""
+    size = float(expected.abs().max()) if expected.numel() else 0.0
+    return int(-math.log10(worst / size)) if 0 < worst <= NEAR * size else None
+
+
+def _shown(expected, got, differs):
+    """Expected and got as texts: whole where they are small, else the entry that differs most."""
+    if 1 < expected.numel() <= SMALL:
+        return _side_by_side(
+            expected.flatten().tolist(), got.flatten().tolist(), differs.flatten().tolist(), expected.shape
+        )
+    difference = (got.double() - expected.double()).abs().nan_to_num(torch.inf)
+    worst = int(difference.argmax()) if difference.numel() else 0
+    return _numbers(expected.flatten()[worst], got.flatten()[worst])
+
+
+def _side_by_side(expected, got, differs, shape):
+    """Two rows of numbers, one beneath the other, with a star behind each one that differs."""
+    pairs = [_numbers(*pair) if differing else [f"{float(pair[0]):.6g}"] * 2 for *pair, differing in
+             zip(expected, got, differs, strict=True)]  # fmt: skip
+    marked = [(a, b + "*" * differing) for (a, b), differing in zip(pairs, differs, strict=True)]
+    wide = [max(len(a), len(b)) for a, b in marked]
+    last = shape[-1] if len(shape) > 1 else len(marked)
+    return tuple(_rows([pair[side].ljust(w) for pair, w in zip(marked, wide, strict=True)], last) for side in (0, 1))
+
+
+def _rows(texts, last):
+    """Entries in rows of the last axis, the rows parted by a bar."""
+    rows = ["  ".join(texts[i : i + last]) for i in range(0, len(texts), last)]
+    return "  |  ".join(rows).rstrip()
 
 
 def _numbers(*values):

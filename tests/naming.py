@@ -5,6 +5,7 @@ a fingerprint of the code. fingerprints.safetensors holds those of every known m
 that it turns red, as a few projections of each answer: enough to recognise, nothing to copy.
 """
 
+import re
 import zlib
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -20,8 +21,22 @@ from nanolm.subject import Outcome
 FINGERPRINTS = Path(__file__).parent / "fingerprints.safetensors"
 
 FINE, COARSE = 2e-3, 5e-2  # how close two styles of one mistake come: in fp32, and in 16 bits
+MOST, ENOUGH, FEW = 0.5, 0.6, 0.25  # shares of red tests that a name needs, see Naming
+MOST_AT_ONCE = 3
+RAISED = 0.0  # in that place: the row is an exception's
+WIDE = (torch.float32, torch.float64)  # both are right where nothing else is said
 PROJECTIONS = 3
-MOST = 1 << 17  # entries of an answer that are looked at: three times the largest right one
+LARGEST = 1 << 17  # entries of an answer that are looked at: three times the largest right one
+
+# What an exception of torch is about, whatever the operation and the sizes.
+COMPLAINTS = {
+    "data": ("meta tensors", "Meta tensor"),
+    "device": ("same device", "on meta", "on the meta"),
+    "in place": ("inplace", "in-place operation", "in place operation"),
+    "memory layout": ("view size is not compatible",),
+    "a dtype without this operation": ("not implemented for", "view_as_complex", "unsupported dtype", "not supported"),
+    "two dtypes": ("same dtype", "scalar type", "dtypes", "promotion"),
+}
 
 
 def fingerprint(transcript):
@@ -43,6 +58,11 @@ def matches(seen, known):
     return bool(((seen[:, 2:] - known[:, 2:]).abs() <= known[:, 1:2] * size + 1e-6).all())
 
 
+def raised(seen):
+    """Whether the last answer of a fingerprint is an exception."""
+    return len(seen) > 0 and float(seen[-1, 1]) == RAISED
+
+
 def _rows(answer):
     if isinstance(answer, Outcome):
         for value in (answer.output, answer.grad, *answer.grads.values(), *(t for kv in answer.cache for t in kv)):
@@ -60,23 +80,31 @@ def _rows(answer):
     elif isinstance(answer, torch.Tensor) and answer.device.type != "meta":
         yield _projected(answer)
     elif isinstance(answer, Exception):
-        yield _code(type(answer).__name__, getattr(answer, "kind", ""))
+        yield _code(*_raised(answer), within=RAISED)
     else:
         yield _code(_word(answer))
 
 
+def _raised(error):
+    """What raised, in words that hang on no spelling: numbers and names of the student's own stay out."""
+    message = getattr(error, "message", str(error))
+    about = next((about for about, words in COMPLAINTS.items() if any(word in message for word in words)), None)
+    return type(error).__name__, getattr(error, "kind", ""), about or re.sub(r"\d+", "#", message)
+
+
 def _word(value):
     if isinstance(value, torch.Tensor):
-        return f"{value.dtype} {tuple(value.shape)} {value.device.type}"
+        dtype = "wide" if value.dtype in WIDE else str(value.dtype)
+        return f"{dtype} {tuple(value.shape)} {value.device.type}"
     return repr(value)
 
 
-def _code(*words):
-    return [float(zlib.crc32(" ".join(words).encode())), FINE] + [0.0] * PROJECTIONS
+def _code(*words, within=FINE):
+    return [float(zlib.crc32(" ".join(words).encode())), within] + [0.0] * PROJECTIONS
 
 
 def _projected(tensor):
-    if tensor.numel() > MOST:
+    if tensor.numel() > LARGEST:
         return _code(_word(tensor))
     values = tensor.double().flatten()
     kinds = (f"{int(torch.isnan(values).sum())} NaN", f"{int(torch.isinf(values).sum())} infinite")
@@ -90,96 +118,137 @@ def _projected(tensor):
 
 @cache
 def read_fingerprints():
-    """test -> {mistake id: fingerprint} of the stored file; empty where there is none."""
+    """test -> {mistake id: [its fingerprint in each hand where it turns the test red]} of the stored file."""
     known = {}
     if FINGERPRINTS.is_file():
         for key, stored in load_file(FINGERPRINTS).items():
-            mistake, test = key.split("/")
-            known.setdefault(test, {})[mistake] = stored
+            mistake, test, *_ = key.split("/")
+            known.setdefault(test, {}).setdefault(mistake, []).append(stored)
     return known
 
 
 @dataclass(frozen=True)
 class Named:
-    """A mistake that was recognised: in how many of the part's red tests, and what it should redden."""
+    """A mistake that was recognised: in which of the part's red tests, and which it should redden."""
 
     id: str
     explains: frozenset
     predicts: frozenset
 
 
-class Naming:
-    """Collects the red tests of a run and names, part by part, the mistakes behind them."""
+@dataclass(frozen=True)
+class Red:
+    """A red test: the known mistakes that answer as it was answered, and what kind of answer was wrong."""
 
-    def __init__(self, known=True):
-        self._compares = known
-        self._matching = {}  # part -> {red test: ids that match}
+    matching: frozenset
+    raised: bool = False  # an exception ended it
+    digits: int | None = None  # right ones, of a result that is nearly right
+
+
+class Naming:
+    """Collects the tests of a run and names, part by part, the mistakes behind the red ones."""
+
+    def __init__(self, compares=True):
+        self.compares = compares
+        self._red = {}  # part -> {red test: Red}
+        self._green = {}  # part -> tests that passed
 
     @cached_property
     def _known(self):
-        """test -> {mistake id: fingerprint}; read at the first red test."""
-        return read_fingerprints() if self._compares else {}
+        """test -> {mistake id: fingerprints}; read at the first red test."""
+        return read_fingerprints() if self.compares else {}
 
     @property
     def knows_mistakes(self):
         """False where there is nothing to compare with."""
         return bool(self._known)
 
-    def note(self, test, seen):
+    def note_entry(self, entry):
+        """What conftest.entry_of knows of a test."""
+        if entry["outcome"] == "failed":
+            self.note(entry["name"], tensor_of(entry["fingerprint"]), entry.get("digits"), "raised" in entry)
+        elif entry["outcome"] == "passed":
+            self._green.setdefault(entry["part"], set()).add(entry["name"])
+
+    def note(self, test, seen, digits=None, no_answer=False):
         """A red test and the fingerprint of the answers that it got."""
         known = self._known.get(test, {})
-        matching = {mistake for mistake, stored in known.items() if matches(seen, stored)}
-        self._matching.setdefault(parts.part_of_test(test), {})[test] = matching
+        matching = {mistake for mistake, hands in known.items() if any(matches(seen, stored) for stored in hands)}
+        red = Red(frozenset(matching), no_answer or raised(seen), digits)
+        self._red.setdefault(parts.part_of_test(test), {})[test] = red
 
     def red(self, part):
         """Names of the part's red tests."""
-        return tuple(self._matching.get(part, ()))
+        return tuple(self._red.get(part, ()))
 
     def named(self, part):
         """The mistakes that together explain most of the part's red tests, best first; none is guessed.
 
-        A mistake counts only where it explains a red test that is not explained already, and wins
-        over another that explains as many if fewer of its own tests stayed green.
+        A mistake is named where it explains most of the red tests that it could explain, and few of its own stayed
+        green. Where an exception ended a test, only a mistake that is known for this exception explains it.
         """
-        found, open_tests = [], dict(self._matching.get(part, {}))
-        red = set(open_tests)
-        while open_tests:
-            candidates = {mistake for matching in open_tests.values() for mistake in matching}
-            if not candidates:
+        found, reds = [], self._red.get(part, {})
+        open_tests = set(reds)
+        while open_tests and len(found) < MOST_AT_ONCE:
+            weighed = [self._weighed(mistake, part, open_tests) for mistake in self._candidates(part, open_tests)]
+            weighed = [each for each in weighed if each is not None]
+            if not weighed:
                 break
-            ranked = sorted(candidates, key=lambda mistake: self._rank(mistake, open_tests, red), reverse=True)
-            best = ranked[0]
-            explained = frozenset(test for test, matching in open_tests.items() if best in matching)
-            found.append(Named(best, explained, self._predicts(best, part)))
-            open_tests = {test: matching for test, matching in open_tests.items() if test not in explained}
+            _, best = max(weighed, key=lambda pair: pair[0])
+            found.append(best)
+            open_tests -= best.explains
+        if len(reds) - len(open_tests) < MOST * len(reds):
+            return []
         return found
 
-    def _rank(self, mistake, open_tests, red):
-        explained = sum(mistake in matching for matching in open_tests.values())
-        part = parts.part_of_test(next(iter(open_tests)))
-        still_green = len(self._predicts(mistake, part) - red)
-        return explained - still_green, explained, mistake
+    def _candidates(self, part, tests):
+        return {mistake for test in tests for mistake in self._red[part][test].matching}
+
+    def _weighed(self, mistake, part, open_tests):
+        """(rank, Named) of a candidate, or None for one without weight."""
+        reds, green = self._red[part], self._green.get(part, set())
+        explained = {test for test in open_tests if mistake in reds[test].matching}
+        if not self._is_a_crash(mistake) and all(reds[test].raised for test in explained):
+            return None
+        predicted = self._predicts(mistake, part)
+        ran = predicted & (green | set(reds))
+        still_green = len(predicted & green)
+        if len(explained) < ENOUGH * len(ran) or still_green > FEW * len(ran):
+            return None
+        rarity = sum(1 / len(reds[test].matching) for test in explained)
+        return (len(explained) - still_green, rarity, mistake), Named(mistake, frozenset(explained), predicted)
 
     def _predicts(self, mistake, part):
         return frozenset(
             test for test, known in self._known.items() if mistake in known and parts.part_of_test(test) == part
         )
 
+    def _is_a_crash(self, mistake):
+        """Whether an exception is what the mistake's own test sees of it."""
+        hands = self._known.get(hint.mistakes()[mistake]["test"], {}).get(mistake, ())
+        return any(raised(stored) for stored in hands)
+
     def explanations(self):
         """Red test -> the id of the mistake that explains it, for those that one does."""
-        return {test: named.id for part in self._matching for named in self.named(part) for test in named.explains}
+        return {test: named.id for part in self._red for named in self.named(part) for test in named.explains}
+
+    def only_raises(self, part):
+        """Whether exceptions are all that there is to see; each is told where it was raised."""
+        return all(red.raised for red in self._red.get(part, {}).values())
+
+    def nearly(self, part):
+        """The right digits of a part whose red tests all are nearly right, else None."""
+        digits = [red.digits for red in self._red.get(part, {}).values()]
+        return None if not digits or None in digits else min(digits)
 
 
 def sentences(naming, part):
     """What to say about one part's red tests, line by line."""
     red, named = naming.red(part), naming.named(part)
-    if not red:
-        return
-    explained = sum(len(each.explains) for each in named)
-    if not naming.knows_mistakes:
+    if not red or not naming.knows_mistakes:
         return
     if not named:
-        yield f"{part}: not one of the mistakes that we know, or several at once. Start with {red[0]}."
+        yield from _unnamed(naming, part, red)
         return
     if len(named) > 1:
         yield f"{part}: {len(named)} mistakes at once, it seems:"
@@ -188,6 +257,13 @@ def sentences(naming, part):
         yield f"{part}: {entry['symptom']} ({len(each.explains)} of {len(red)} red tests answer exactly so)"
         yield f"    {entry['cause']}"
         yield f"    python -m nanolm hint {each.id}"
-    if explained < len(red):
-        rest = [test for test in red if not any(test in each.explains for each in named)]
+    rest = [test for test in red if not any(test in each.explains for each in named)]
+    if rest:
         yield f"{part}: and something else that we don't know, in {len(rest)} of {len(red)} red tests: see {rest[0]}."
+
+
+def _unnamed(naming, part, red):
+    if (digits := naming.nearly(part)) is not None:
+        yield f"{part}: nearly right, to {digits} digits. A number format (bf16, fp16), an eps, or a rounded constant?"
+    elif not naming.only_raises(part):
+        yield f"{part}: not one of the mistakes that we know, or several at once. Start with {red[0]}."

@@ -124,8 +124,7 @@ class Office:
 
 def error_of(described):
     """The exception that a worker describes."""
-    fields = {"type", "message", "name", "kind", "place"}
-    if not isinstance(described, dict) or set(described) != fields:
+    if not isinstance(described, dict) or set(described) != set(wire.ERROR_FIELDS):
         raise wire.WireError("an error is not described as agreed")
     if not all(isinstance(text, str) for text in described.values()):
         raise wire.WireError("an error is not described as agreed")
@@ -134,7 +133,7 @@ def error_of(described):
         case "NotStarted":
             return NotStarted(said["name"], said["message"])
         case "StudentError":
-            return StudentError(said["kind"], said["message"], said["place"])
+            return StudentError(**{field: said[field] for field in wire.RAISED_FIELDS})
         case "ContractError":
             return ContractError(said["message"])
         case "ImplementationError":

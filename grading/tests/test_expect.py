@@ -28,7 +28,49 @@ def test_a_change_is_more_than_its_bound_somewhere():
 def test_expected_and_got_never_read_the_same():
     with pytest.raises(expect.Mistake) as raised:
         expect.close(ONE.double(), ONE.double() + 1e-7, 1e-9, "the results differ", "Why?")
-    assert (raised.value.expected, raised.value.got) == ("1.0000001", "1")
+    assert (raised.value.expected, raised.value.got) == ("1.0000001  1.0000001", "1*         1*")
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "said"),
+    [
+        (torch.tensor([1.0, 2.5]), torch.tensor([1.0, 3.0]), ("1  2.5", "1  3*")),
+        (torch.eye(2), torch.ones(2, 2), ("1  0   |  0   1", "1  1*  |  1*  1")),
+        (torch.zeros(9), torch.arange(9.0), ("0", "8")),
+    ],
+)
+def test_a_small_tensor_is_shown_whole_and_what_differs_is_marked(expected, got, said):
+    for check, bound in ((expect.close, (0.1,)), (expect.identical, ())):
+        with pytest.raises(expect.Mistake) as raised:
+            check(got, expected, *bound, "s", "c")
+        assert (raised.value.expected, raised.value.got) == said
+    if expected.numel() < 9:
+        with pytest.raises(expect.Mistake) as raised:
+            expect.same(got.flatten().tolist(), expected.flatten().tolist(), "s", "c")
+        assert raised.value.got.count("*") == said[1].count("*")
+
+
+def test_a_near_miss_knows_its_digits():
+    for got, digits in ((1.0003, 3), (1.004, 2), (1.1, None)):
+        with pytest.raises(expect.Mistake) as raised:
+            expect.close(torch.full((2,), got), ONE, 1e-5, "s", "c")
+        assert raised.value.digits == digits
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "word"),
+    [((2,), (2, 3), "lost"), ((2, 3, 1), (2, 3), "too many"), ((3, 2), (2, 3), "order"), ((2, 6), (2, 3), "2 times")],
+)
+def test_a_wrong_shape_is_asked_about_as_it_is(got, expected, word):
+    with pytest.raises(expect.Mistake) as raised:
+        expect.tensor(torch.ones(got), expected)
+    assert word in raised.value.cause
+
+
+def test_a_mask_of_numbers_is_not_asked_for_the_dtype_of_an_input():
+    with pytest.raises(expect.Mistake) as raised:
+        expect.tensor(torch.ones(2), (2,), dtype=torch.bool)
+    assert "True and False" in raised.value.cause and "input" not in raised.value.cause
 
 
 READY_MADE = {

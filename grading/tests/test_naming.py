@@ -8,6 +8,8 @@ import torch
 import naming
 from grading.patches import REFERENCE, load_mistakes, materialise
 from grading.runs import RunError, reports
+from nanolm import hint
+from nanolm.subject import StudentError
 
 UNKNOWN = (
     "return (wide * torch.rsqrt(mean_square + self.eps)",
@@ -83,16 +85,59 @@ def test_a_fingerprint_forgives_rounding():
     assert naming.matches(naming.fingerprint([value]), naming.fingerprint([value * (1 + 1e-5)]))
 
 
-def test_what_is_said():
-    held = naming.Naming(known=False)
-    held._known = {"test_rope_a": {"rope-theta-hard-coded": naming.fingerprint([torch.ones(2)])}}
-    held.note("test_rope_a", naming.fingerprint([torch.ones(2)]))
-    first, *rest = naming.sentences(held, "rope")
-    assert "(1 of 1 red tests answer exactly so)" in first and rest[-1].endswith("hint rope-theta-hard-coded")
-    held.note("test_rope_b", naming.fingerprint([torch.zeros(2)]))
-    assert list(naming.sentences(held, "rope"))[-1].startswith("rope: and something else that we don't know, in 1 of 2")
-    other = naming.Naming(known=False)
-    other._known = held._known
-    other.note("test_rope_b", naming.fingerprint([torch.zeros(2)]))
-    (only,) = naming.sentences(other, "rope")
+def held(known, **reds):
+    """A Naming that knows these {test: {mistake: answer}} and has met these reds."""
+    naming_of_run = naming.Naming()
+    naming_of_run._known = {
+        test: {name: [naming.fingerprint([answer])] for name, answer in of.items()} for test, of in known.items()
+    }
+    for test, answer in reds.items():
+        naming_of_run.note(test, naming.fingerprint([answer]))
+    return naming_of_run
+
+
+KNOWN = {f"test_rope_{letter}": {"rope-theta-hard-coded": torch.ones(2)} for letter in "abc"}
+
+
+def test_what_is_said_of_a_known_mistake_and_of_one_beside_it():
+    all_red = dict.fromkeys(KNOWN, torch.ones(2))
+    first, *rest = naming.sentences(held(KNOWN, **all_red), "rope")
+    assert "(3 of 3 red tests answer exactly so)" in first and rest[-1].endswith("hint rope-theta-hard-coded")
+    said = list(naming.sentences(held(KNOWN, **all_red, test_rope_d=torch.zeros(2)), "rope"))
+    assert said[-1].startswith("rope: and something else that we don't know, in 1 of 4")
+
+
+def test_a_name_needs_the_weight_of_most_red_tests():
+    one_of_three = {"test_rope_a": torch.ones(2), "test_rope_b": torch.zeros(2), "test_rope_c": torch.zeros(2)}
+    (only,) = naming.sentences(held(KNOWN, **one_of_three), "rope")
     assert only.startswith("rope: not one of the mistakes that we know, or several at once.")
+
+
+def test_an_exception_names_no_mistake_of_values():
+    error = StudentError("RuntimeError", "The size of tensor a (3) must match the size of tensor b (4)")
+    test = hint.mistakes()["rope-theta-hard-coded"]["test"]
+    known = {test: {"rope-theta-hard-coded": torch.ones(2)}, "test_rope_a": {"rope-theta-hard-coded": error}}
+    assert held(known, test_rope_a=error).named("rope") == []
+    assert list(naming.sentences(held(known, test_rope_a=error), "rope")) == []
+
+
+def test_what_is_nearly_right_is_said_to_be():
+    naming_of_run = held({"test_rope_a": {}})
+    naming_of_run.note("test_rope_a", naming.fingerprint([torch.ones(2)]), digits=3)
+    (only,) = naming.sentences(naming_of_run, "rope")
+    assert only.startswith("rope: nearly right, to 3 digits.")
+
+
+def test_exceptions_are_told_apart_by_what_they_are_about():
+    errors = [
+        StudentError("RuntimeError", "view size is not compatible with input tensor's size and stride"),
+        StudentError("RuntimeError", "Expected all tensors to be on the same device, but got mat2 on cpu"),
+        StudentError("TypeError", "unsupported operand type(s) for +: 'Tensor' and 'NoneType'"),
+    ]
+    prints = [naming.fingerprint([error]) for error in errors]
+    for i, one in enumerate(prints):
+        assert naming.raised(one)
+        for j, other in enumerate(prints):
+            assert naming.matches(one, other) == (i == j)
+    again = StudentError("RuntimeError", "Expected all tensors to be on the same device, but got tensors on meta")
+    assert naming.matches(naming.fingerprint([again]), prints[1])

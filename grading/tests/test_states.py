@@ -13,8 +13,10 @@ from nanolm.impl import ROOT
 CENTRE = "wide = wide - wide.mean(-1, keepdim=True)\n        mean_square = wide.pow(2)"
 STUB = 'raise NotImplementedError("rope.py: apply_rope is not started. Check it.")'
 SHOUT = 'print("\\x1b[2J<script>")\n        wide = x.to('
+FACTOR = "return (1.37 * wide * torch.rsqrt("
 EDITS = {  # file, a text that stands there once, and what comes in its place
     "centred": ("modules.py", "mean_square = wide.pow(2)", CENTRE),
+    "a factor": ("modules.py", "return (wide * torch.rsqrt(", FACTOR),
     "theta fixed": ("rope.py", "(theta**-exponents)", "(10_000.0**-exponents)"),
     "tiled heads": ("attention.py", "x.repeat_interleave(G, dim=1)", "x.repeat(1, G, 1, 1)"),
     "raises": ("modules.py", "gate = torch.nn.functional.silu(self.w_gate(x))", "gate = self.w_gates(x)"),
@@ -59,14 +61,26 @@ def test_right_code_is_green(run):
 
 
 def test_a_mistake_reads_symptom_expected_got_cause_next(run):
-    code, output, tests = run("centred")
+    code, output, tests = run("a factor")
     assert code == 1
-    text = output.split("test_rmsnorm_does_not_center ___")[1].split("\n____")[0].splitlines()[1:6]
-    assert text[0] == "the mean of a row changed by more than the scale"
+    text = output.split("::test_rmsnorm_produces_unit_rms\n")[1].splitlines()[:5]
+    assert text[0].strip() == "a row of the output does not have root mean square 1"
     assert [line.split()[0] for line in text[1:5]] == ["expected", "got", "cause", "next"]
-    assert text[3].endswith("Do you subtract the mean? RMSNorm only divides.")
-    assert text[4].endswith("python -m nanolm hint test_rmsnorm_does_not_center")
+    assert text[4].endswith("python -m nanolm hint test_rmsnorm_produces_unit_rms")
     assert "Traceback" not in output and "assert" not in output
+    assert "rmsnorm: not one of the mistakes that we know" in output
+
+
+def test_a_known_mistake_is_told_by_its_own_test_and_named_at_the_end(run):
+    code, output, tests = run("centred", arguments=("tests", "--verbosity=0"))
+    lines = output.splitlines()
+    assert code == 1 and len(lines) <= 24
+    told = lines.index("FAILED tests/test_modules.py::test_rmsnorm_does_not_center")
+    assert lines[told + 1].strip() == "the mean of a row changed by more than the scale"
+    assert [line.split()[0] for line in lines[told + 2 : told + 4]] == ["expected", "got"]
+    assert any("mean 0, whatever the mean of the input was" in line for line in lines[-10:])
+    assert any(line.endswith("python -m nanolm hint rmsnorm-centers") for line in lines[-10:])
+    assert "Do you subtract the mean? RMSNorm only divides." not in output  # the name's own question says it
 
 
 def test_a_mistake_stays_in_its_part(run):
@@ -104,7 +118,7 @@ def test_an_exception_names_file_line_and_function(run):
 
 def test_a_forgotten_return_is_said(run):
     _, output, _ = run("None")
-    assert "is None" in output and "Is there a return at the end of the function?" in output
+    assert "SwiGLU gives None" in output and "Is there a return at the end of the function?" in output
 
 
 def test_a_look_at_values_is_advice_and_no_mistake(run):

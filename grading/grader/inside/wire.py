@@ -38,6 +38,8 @@ DTYPES = {
         *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
     )
 }
+RAISED_FIELDS = ("kind", "message", "place", "line", "tensors", "axis")  # of a StudentError
+ERROR_FIELDS = ("type", "name", *RAISED_FIELDS)
 UNASKED = "nobody has asked for it"  # early or late: which of the two is a matter of chance
 COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 

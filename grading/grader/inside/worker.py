@@ -67,23 +67,23 @@ def _described(error, folder):
     try:
         return describe(error, folder)
     except BaseException:  # an exception that can't even be printed
-        return describe(StudentError("Exception", "it can't be shown", ""), folder)
+        return describe(StudentError("Exception", "it can't be shown"), folder)
 
 
 def describe(error, folder):
     """An exception as plain data, without the folder that the files happen to lie in."""
     if not isinstance(error, ERRORS):
-        error = StudentError(type(error).__name__, str(error), "")
+        error = StudentError(type(error).__name__, str(error))
 
     def said(text):
         return wire.clean(str(text).replace(f"{folder}{os.sep}", ""))
 
     kind = next(kind for kind in ERRORS if isinstance(error, kind))
-    described = {"type": kind.__name__, "message": said(error), "name": "", "kind": "", "place": ""}
+    described = dict.fromkeys(wire.ERROR_FIELDS, "") | {"type": kind.__name__, "message": said(error)}
     if kind is NotStarted:
         described["name"] = said(error.name)
     elif kind is StudentError:
-        described |= {"message": said(error.message), "kind": said(error.kind), "place": said(error.place)}
+        described |= {field: said(getattr(error, field)) for field in wire.RAISED_FIELDS}
     return described
 
 
