@@ -9,10 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from grading.grader.inside.text import clean
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.files import read_file
+
 TIMESTAMP = "timestamp.txt"
 EXAMPLE = "2026-11-29T10:00:00+09:00"
 CLOCKS_DIFFER = timedelta(minutes=5)  # two machines' clocks may; a time further ahead is a mistake
-SIZE = 200  # characters of a time stamp that are read
+SIZE = 60  # letters of a time; more is something else, which is not repeated
+STAMP_LIMIT = 200  # bytes of timestamp.txt
 
 # Date and time as ISO 8601 has them, then an offset, or the name of a zone after a space.
 STAMP = re.compile(
@@ -37,8 +42,10 @@ def read_time(text, zone=None, now=None):
     text = str(text).strip()
     if not text:
         raise TimeError(f"the time is empty: write it as {EXAMPLE}.")
-    shown = text if len(text) <= 40 else f"{text[:40]}..."
-    found = STAMP.fullmatch(text) if len(text) <= SIZE else None
+    shown = clean(text)
+    if len(text) > SIZE:
+        raise TimeError(f"{len(text):,} letters are not a time: write it as {EXAMPLE}.")
+    found = STAMP.fullmatch(text)
     if not found:
         raise TimeError(f'"{shown}" is not a time: write it as {EXAMPLE}.')
     if not re.search(r"[Tt ]\d", found["moment"]):
@@ -93,13 +100,14 @@ def time_in(folder):
 
     Without an offset it is UTC: so nbgrader's own zip_collect writes it.
     """
-    path = Path(folder) / TIMESTAMP
     try:
-        with path.open("rb") as stream:
-            text = stream.read(SIZE * 4).decode("utf-8-sig")
+        text = read_file(Path(folder) / TIMESTAMP, STAMP_LIMIT).decode("utf-8-sig")
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError):
+    except Unfit as error:  # a link, a pipe, a large file: no time is taken from there
+        what = str(error).partition(":")[0]
+        raise TimeError(f"{TIMESTAMP} {what}: write the time into it as {EXAMPLE}.") from None
+    except UnicodeDecodeError:
         raise TimeError(f"{TIMESTAMP} can't be read: write the time into it as {EXAMPLE}.") from None
     return read_time(text, zone=UTC)
 

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from grading.autograding.cells import answer_of, is_answer, is_check, nbgrader_of
-from grading.autograding.reading import Cell
 from grading.grader.inside.text import clean
+from grading.grader.untrusted.notebooks import Cell
 
 NAMES_LIMIT = 20
 TEXT_LIMIT = 20_000  # letters of one answer
@@ -21,7 +21,7 @@ PICTURE_LIMIT = 4_000_000  # letters of a picture in base64
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TAG = re.compile(r"<(?=[A-Za-z/!?])")
 LINK = re.compile(r"\](?=\((?!attachment:)|\s*:)")
-NAMED = re.compile(r"\]\(attachment:([^)]*)\)")
+NAMED = re.compile(r"\]\(attachment:([^)]{0,200})\)")
 BREAK = "\u200b"  # a space of no width: what is shown stays as it was written
 
 

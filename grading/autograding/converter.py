@@ -17,10 +17,12 @@ import parts
 from grading.autograding.cells import is_answer, is_check, nbgrader_of
 from grading.autograding.grader import NothingGraded, ask
 from grading.autograding.preprocessors import STAMP
-from grading.autograding.staging import TIMESTAMP, stage, students
+from grading.autograding.staging import stage, students
 from grading.grader.inside.text import clean
 from grading.grader.states import GRADER_ERROR
+from grading.grader.untrusted.files import keep_out
 from grading.late import renew
+from grading.times import TIMESTAMP
 
 RESULTS = "results"  # of the course: the grader's shelf, a folder for each assignment
 
@@ -31,6 +33,7 @@ class Graded:
 
     result: dict
     notes: tuple
+    unsure: frozenset  # answers that look untouched and may not be
     rubrics: dict  # answer's grade id -> text
     bonus_before: dict  # depth part -> the extra credit that the last grading gave
     stamp: str  # of all that this grading is made from
@@ -52,6 +55,8 @@ class WeekAutograde(Autograde):
         if not asked:
             self._refuse(f"there is no submission of {assignment} by {self.coursedir.student_id} in "
                          f"{self.coursedir.submitted_directory}/: collect them first.")  # fmt: skip
+        root = Path(self.coursedir.root)
+        keep_out(Path(self.secret_file), root / self.coursedir.source_directory, root / "gradebook.db")
         with tempfile.TemporaryDirectory(prefix="nbgrader-week-") as room:
             self._staged = {
                 student: stage(student, folder, Path(room), assignment, released) for student, folder in asked.items()
@@ -106,14 +111,14 @@ class WeekAutograde(Autograde):
         autograded = Path(self._format_dest(staged.folder.name, staged.student)) / f"{staged.folder.name}.ipynb"
         before = _stamp_of(autograded)
         rubrics = {nbgrader_of(cell)["grade_id"]: cell.source for cell in self._source_cells() if is_answer(cell)}
-        made_from = [result, staged.notes, rubrics, *(
+        made_from = [result, staged.notes, sorted(staged.unsure), rubrics, *(
             path.read_text(encoding="utf-8", errors="replace")
             for path in (staged.folder / f"{staged.folder.name}.ipynb", staged.folder / TIMESTAMP)
             if path.is_file()
         )]  # fmt: skip
         stamp = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
         bonus_before, unchanged = before.get("bonus", {}), before.get("stamp") == stamp
-        return Graded(result, staged.notes, rubrics, bonus_before, stamp, unchanged)
+        return Graded(result, staged.notes, staged.unsure, rubrics, bonus_before, stamp, unchanged)
 
     def _check_points(self, released, results):
         """The released notebook must offer what the tests give, or grades would be wrong in silence."""

@@ -38,17 +38,28 @@ class GradeFromShelf(NbGraderPreprocessor):
 
 
 class SaveGrades(SaveAutoGrades):
-    """nbgrader's own, but a mark by hand on work that has not changed since needs no second look."""
+    """nbgrader's own, but a mark by hand on work that has not changed since needs no second look, and an answer that
+    may have been written waits for a person, where nbgrader takes it for untouched.
+    """
 
     def _add_score(self, cell, resources):
         names = resources["nbgrader"]
-        grade = self.gradebook.find_grade(
-            nbgrader_of(cell)["grade_id"], names["notebook"], names["assignment"], names["student"]
-        )
+        grade_id = nbgrader_of(cell)["grade_id"]
+        grade = self.gradebook.find_grade(grade_id, names["notebook"], names["assignment"], names["student"])
         settled = grade.manual_score is not None and not grade.needs_manual_grade
         super()._add_score(cell, resources)
+        if grade_id in resources["week"].unsure and grade.auto_score == 0:
+            grade.auto_score, grade.needs_manual_grade = None, True
         if settled and resources["week"].unchanged:
             grade.needs_manual_grade = False
+        self.gradebook.db.commit()
+
+    def _add_comment(self, cell, resources):
+        super()._add_comment(cell, resources)
+        names, grade_id = resources["nbgrader"], nbgrader_of(cell)["grade_id"]
+        if grade_id in resources["week"].unsure:  # nbgrader says "No response."
+            comment = self.gradebook.find_comment(grade_id, names["notebook"], names["assignment"], names["student"])
+            comment.auto_comment = None
             self.gradebook.db.commit()
 
 

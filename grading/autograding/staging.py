@@ -12,10 +12,13 @@ from pathlib import Path
 import nbformat
 
 from grading.autograding.answers import rebuild
-from grading.autograding.reading import read_submission
+from grading.autograding.cells import is_answer, nbgrader_of
+from grading.autograding.reading import Read, read_submission
 from grading.grader.intake import take_in
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.files import read_file
+from grading.times import STAMP_LIMIT, TIMESTAMP
 
-TIMESTAMP = "timestamp.txt"
 EXERCISES = "exercises_en"
 
 
@@ -27,6 +30,7 @@ class Staged:
     handed_in: Path
     folder: Path
     notes: tuple  # sentences for the student about the notebook
+    unsure: frozenset  # answers that look untouched and may not be
 
 
 def students(coursedir, assignment):
@@ -48,12 +52,33 @@ def stage(student, handed_in, room, assignment, released):
     """Write the sound copy of one submission below `room`."""
     folder = room / student / assignment
     (folder / EXERCISES).mkdir(parents=True)
-    plain = handed_in.is_dir() and not handed_in.is_symlink()
-    cells, notes = read_submission(handed_in, assignment) if plain else ([], [])
-    notebook, about = rebuild(released, cells)
+    plain = _is_plain(handed_in)
+    found = read_submission(handed_in, assignment) if plain else Read([], (), False)
+    notebook, about = rebuild(released, found.cells)
     nbformat.write(notebook, folder / f"{assignment}.ipynb")
     for name, text in take_in(handed_in).files.items():
         (folder / EXERCISES / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")
-    if plain and (handed_in / TIMESTAMP).is_file():
-        (folder / TIMESTAMP).write_bytes((handed_in / TIMESTAMP).read_bytes()[:200])
-    return Staged(student, handed_in, folder, (*notes, *about))
+    about += _timestamp(handed_in, folder) if plain else []
+    return Staged(student, handed_in, folder, (*found.notes, *about), _unsure(notebook, found))
+
+
+def _is_plain(handed_in):
+    """Whether a submission is a folder, and no link leads to it; nbgrader itself would follow one."""
+    return handed_in.is_dir() and not handed_in.is_symlink() and not handed_in.parent.is_symlink()
+
+
+def _timestamp(handed_in, folder):
+    """Bring the time of hand-in along; a sentence where there is one that can't be read."""
+    try:
+        (folder / TIMESTAMP).write_bytes(read_file(handed_in / TIMESTAMP, STAMP_LIMIT))
+    except FileNotFoundError:
+        return []
+    except Unfit as error:
+        return [f"{TIMESTAMP} {error}."]
+    return []
+
+
+def _unsure(notebook, found):
+    """The answers that may have been written although none was found: a person must look before they count as 0."""
+    answers = {nbgrader_of(cell)["grade_id"] for cell in notebook.cells if is_answer(cell)}
+    return frozenset(answers - {cell.grade_id for cell in found.cells} if found.whole else answers)

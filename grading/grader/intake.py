@@ -6,10 +6,11 @@ else of a submission is looked at: no other module, no configuration, no noteboo
 
 import codecs
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.files import read_file
 from nanolm.impl import CONTRACT, ImplementationError
 
 SIZE_LIMIT = 200_000  # bytes of one file; the reference's largest has 10,000
@@ -132,20 +133,9 @@ def _text(path):
 
 
 def _bytes(path):
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep us waiting
     try:
-        fd = os.open(path, flags)
+        return read_file(path, SIZE_LIMIT)
     except FileNotFoundError:
         return None
-    except OSError:
-        if path.is_symlink():
-            raise Refused(f"{path.name} is a link: hand in the file itself.") from None
-        raise Refused(f"{path.name} can't be read: hand in a plain file.") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise Refused(f"{path.name} is not a plain file: hand in the file itself.")
-    with os.fdopen(fd, "rb") as stream:
-        data = stream.read(SIZE_LIMIT + 1)
-    if len(data) > SIZE_LIMIT:
-        raise Refused(f"{path.name} is larger than {SIZE_LIMIT:,} bytes: hand in your code only.")
-    return data
+    except Unfit as error:
+        raise Refused(f"{path.name} {error}.") from None

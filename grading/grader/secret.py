@@ -5,6 +5,8 @@ import hmac
 import os
 from pathlib import Path
 
+from grading.grader.untrusted.files import keep_out
+
 WEEK = "modern-block"
 LEAST = 16  # bytes; a shorter secret can be guessed
 
@@ -17,6 +19,7 @@ def read_secret(where):
     """The secret in a file, or in the environment variable of that name."""
     path = Path(where)
     if path.is_file():
+        keep_out(path)
         secret = path.read_bytes().strip()
     elif where in os.environ:
         secret = os.environ[where].encode()

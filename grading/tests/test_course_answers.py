@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 import os
+import time
 
 import nbformat
 import pytest
@@ -14,6 +15,10 @@ from grading.autograding.answers import BREAK, rebuild  # noqa: E402
 from grading.autograding.cells import is_answer, is_check, nbgrader_of  # noqa: E402
 from grading.autograding.notebook import TARGET  # noqa: E402
 from grading.autograding.reading import read_submission  # noqa: E402
+from grading.autograding.staging import stage  # noqa: E402
+from grading.grader.untrusted import Unfit  # noqa: E402
+from grading.grader.untrusted.files import keep_out  # noqa: E402
+from grading.grader.untrusted.notebooks import read_notebook  # noqa: E402
 
 STUB = "YOUR ANSWER HERE"
 ANSWERS = {"ffn-width": "It is 8D/3.", "kv-cache": "Keys and values.", "tying": "One matrix."}
@@ -58,14 +63,14 @@ def hand_in(folder, notebook, name="week06.ipynb"):
 
 def graded(folder, released):
     """(answers that are not the stub, notes) of what was handed in."""
-    cells, notes = read_submission(folder, "week06")
-    notebook, about = rebuild(released, cells)
+    found = read_submission(folder, "week06")
+    notebook, about = rebuild(released, found.cells)
     same = [cell for cell in notebook.cells if not is_answer(cell)]
     assert same == [cell for cell in released.cells if not is_answer(cell)]
     assert [cell.metadata for cell in notebook.cells] == [cell.metadata for cell in released.cells]
     nbformat.validate(notebook)
     answers = {nbgrader_of(cell)["grade_id"]: cell.source for cell in notebook.cells if is_answer(cell)}
-    return {name: text for name, text in answers.items() if text != STUB}, [*notes, *about]
+    return {name: text for name, text in answers.items() if text != STUB}, [*found.notes, *about]
 
 
 def test_an_honest_notebook_gives_its_answers_and_no_note(written, released, tmp_path):
@@ -186,8 +191,8 @@ FILES = {  # what was done to the file: (whether the answers are found, words of
     "cut off": (lambda data: data[: data.index(b'"One matrix."')], False, "is damaged"),
     "empty": (lambda data: b"", False, "week06.ipynb is empty"),
     "no JSON": (lambda data: b"import torch\n", False, "is not a notebook"),
-    "a list": (lambda data: b"[1, 2]", False, "is not a notebook of format 4"),
-    "deep": (lambda data: b"[" * 200_000, False, "is not a notebook"),
+    "a list": (lambda data: b"[1, 2]", False, "is JSON, but no notebook"),
+    "deep": (lambda data: b"[" * 200_000, False, "is nested more than 100 deep"),
     "large": (lambda data: data + b" " * 20_000_000, False, "is larger than 20,000,000 bytes"),
 }
 
@@ -229,7 +234,7 @@ def test_links_and_pipes_are_not_opened(written, released, tmp_path):
     (tmp_path / "work" / "week06.ipynb").symlink_to(tmp_path / "elsewhere" / "real.ipynb")
     os.mkfifo(tmp_path / "work" / "week06-2.ipynb")
     answers, notes = graded(tmp_path / "work", released)
-    assert answers == {} and "not a link" in notes[0] and "not a plain file" in notes[1]
+    assert answers == {} and "is a link" in notes[0] and "not a plain file" in notes[1]
 
 
 def test_a_text_shows_as_it_was_written_and_does_nothing(written, released, tmp_path):
@@ -251,8 +256,7 @@ def test_pictures_are_kept_where_they_are_pictures(written, released, tmp_path):
         "c.svg": {"image/svg+xml": "<svg onload=x>"},
     }  # fmt: skip
     hand_in(tmp_path, written)
-    cells, _ = read_submission(tmp_path, "week06")
-    notebook, notes = rebuild(released, cells)
+    notebook, notes = rebuild(released, read_submission(tmp_path, "week06").cells)
     answer = cell_of(notebook, "tying")
     assert answer.attachments == {"a.png": {"image/png": png}}
     assert "](attachment:a.png)" in answer.source and "attachment:b" not in answer.source
@@ -272,3 +276,98 @@ def test_every_check_has_a_note_when_it_is_gone(written, released, tmp_path):
     hand_in(tmp_path, written)
     answers, notes = graded(tmp_path, released)
     assert answers == ANSWERS and "rmsnorm, swiglu, rope, attention, block" in notes[0]
+
+
+def in_format_3(notebook):
+    """The same notebook as IPython 2 saved it."""
+    cells = []
+    for cell in notebook.cells:
+        own = {"cell_type": cell.cell_type, "metadata": cell.metadata}
+        first, _, rest = cell.source.partition("\n")
+        if cell.cell_type == "code":
+            cells.append(own | {"input": cell.source, "language": "python", "outputs": []})
+        elif first.startswith("## ") and not rest:
+            cells.append(own | {"cell_type": "heading", "level": 2, "source": first[3:]})
+        else:
+            cells.append(own | {"source": cell.source})
+    return {"metadata": {}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells": cells, "metadata": {}}]}
+
+
+def test_a_notebook_of_an_old_format_gives_its_answers(written, released, tmp_path):
+    hand_in(tmp_path, in_format_3(written))
+    assert graded(tmp_path, released)[0] == ANSWERS
+
+
+def theirs_only(data):
+    line = b'"It is 8D/3."'
+    return data.replace(line, b"\n<<<<<<< HEAD\n\"cut\n||||||| base\n\"old\"\n=======\n" + line + b"\n>>>>>>> theirs\n")
+
+
+SURE = {  # what was done to the notebook's bytes: whether an answer that is not found was surely not written
+    "as it was": (lambda data: data, True),
+    "cut off": (lambda data: data[: data.index(b'"One matrix."')], False),
+    "two versions": (conflict_inside, False),
+    "the other version": (theirs_only, False),
+    "conflict at the end": (lambda data: data + b"\n<<<<<<< HEAD\n=======\n{}\n>>>>>>> theirs\n", False),
+    "other bytes": (lambda data: data.replace(b"One matrix.", b"One matrix \xe9."), False),
+    "no cells": (lambda data: b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', False),
+    "thousands of cells": (lambda data: data.replace(b'"cells": [', b'"cells": [' + b"{}," * 2_500), False),
+    "empty": (lambda data: b"", False),
+    "text": (lambda data: b"My answer: 8D/3", False),
+}
+
+
+@pytest.mark.parametrize("kind", SURE)
+def test_an_answer_that_could_not_be_read_is_no_untouched_one(kind, written, released, tmp_path):
+    harm, whole = SURE[kind]
+    hand_in(tmp_path / "ada/week06", harm(json.dumps(written).encode()))
+    staged = stage("ada", tmp_path / "ada/week06", tmp_path / "room", "week06", released)
+    assert bool(staged.unsure) is not whole
+    if not whole:
+        assert staged.unsure >= set(ANSWERS) and (staged.notes or kind == "no cells")
+
+
+def test_a_cell_that_is_gone_and_a_second_notebook_are_for_a_person_to_look_at(written, released, tmp_path):
+    delete(written)
+    hand_in(tmp_path / "ada/week06", written)
+    staged = stage("ada", tmp_path / "ada/week06", tmp_path / "room", "week06", released)
+    assert staged.unsure == {"kv-cache"}
+    hand_in(tmp_path / "ada/week06", written, "my answers.ipynb")
+    assert read_submission(tmp_path / "ada/week06", "week06").whole is False
+
+
+def test_links_in_a_submission_are_not_followed_and_what_they_lead_to_is_not_said(written, released, tmp_path):
+    secret = "0123456789abcdef" * 4
+    (tmp_path / "secret.txt").write_text(secret, encoding="utf-8")
+    folder = tmp_path / "ada/week06"
+    hand_in(folder, written)
+    for number, name in enumerate(("timestamp.txt", "week06.ipynb", "exercises_en/modules.py", "rope.py")):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).parent.mkdir(exist_ok=True)
+        if number % 2:
+            (folder / name).hardlink_to(tmp_path / "secret.txt")
+        else:
+            (folder / name).symlink_to(tmp_path / "secret.txt")
+    keep_out(tmp_path / "secret.txt")
+    staged = stage("ada", folder, tmp_path / "room", "week06", released)
+    assert any("timestamp.txt is a link" in note for note in staged.notes)
+    assert secret not in " ".join(staged.notes)
+    copies = [path for path in (tmp_path / "room").rglob("*") if path.is_file()]
+    assert copies and not [path for path in copies if secret[:16] in path.read_text(encoding="utf-8")]
+
+
+def test_a_link_to_another_ones_submission_is_not_followed(written, released, tmp_path):
+    hand_in(tmp_path / "ada/week06", written)
+    (tmp_path / "bob").symlink_to(tmp_path / "ada")
+    staged = stage("bob", tmp_path / "bob/week06", tmp_path / "room", "week06", released)
+    assert "One matrix." not in (staged.folder / "week06.ipynb").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text", [b"<<<<<<<\n" * 2_000_000, b'{"cells": [' + b"<<<<<<< a\n=======\n" * 500_000, b'["' + b'\\"' * 9_000_000]
+)
+def test_a_notebook_made_to_be_slow_is_read_in_one_pass(text, tmp_path):
+    before = time.process_time()
+    with pytest.raises(Unfit):
+        read_notebook(text)
+    assert time.process_time() - before < 60, "what takes a second here would take days if it grew with the square"

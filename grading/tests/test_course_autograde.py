@@ -123,6 +123,16 @@ def test_an_answer_waits_for_a_person_and_an_untouched_one_has_no_points(graded)
         assert not any(grade.needs_manual_grade for name, grade in grades.items() if grade.cell.cell_type == "code")
 
 
+def test_answers_that_could_not_be_read_wait_for_a_person(graded):
+    with graded[0].gradebook() as book:
+        for student in ("bob", "cay"):
+            for grade in book.find_submission("week06", student).notebooks[0].grades:
+                written = grade.cell.cell_type == "markdown"
+                assert grade.needs_manual_grade is written and (grade.auto_score is None) is written
+            comments = book.find_submission("week06", student).notebooks[0].comments
+            assert comments and not any(comment.auto_comment for comment in comments)
+
+
 def test_no_student_code_runs_in_nbgraders_process(graded):
     notebook = json.loads(graded[0].autograded("ada").read_text(encoding="utf-8"))
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
