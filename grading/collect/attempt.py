@@ -10,6 +10,9 @@ from grading.collect.names import FILES, NOTEBOOK, week_file, without_additions
 from grading.collect.parcels import Unreadable, opened
 from grading.collect.problems import Problem
 from grading.grader.intake import take_in
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.archives import Budget
+from grading.grader.untrusted.notebooks import read_notebook
 
 GIVEN = {"nanolm", "tests", "notebooks", "golden"}  # folders of the release that hold files of the same names
 # A notebook without cells: nbgrader passes over a submission that has none, and its code would have no grade.
@@ -25,6 +28,8 @@ class Attempt:
     items: list  # as they lie in the source; archives not opened
     time: object = None  # datetime or None
     flat: bool = False  # files that the platform named, so that the highest number is the latest
+    account: object = None  # who handed it in, as far as the platform tells people apart
+    budget: Budget = field(default_factory=Budget)  # of all that is read here
     files: dict = field(default_factory=dict)  # fixed name -> bytes, after `sort`
     problems: list = field(default_factory=list)
 
@@ -35,7 +40,7 @@ class Attempt:
     def sort(self):
         """Read the week's files out of the items; False where there is none."""
         candidates, others = {}, []
-        for item in opened(self.items):
+        for item in opened(self.items, self.budget):
             name, number = week_file(item.name)
             if GIVEN & {part.casefold() for part in item.parts[:-1]}:
                 continue
@@ -49,6 +54,12 @@ class Attempt:
         if NOTEBOOK not in candidates and len(others) == 1:
             candidates[NOTEBOOK] = others
             self.say(f"the notebook is called {others[0][1].name}", "nothing: it was taken as week06.ipynb")
+        elif others and NOTEBOOK not in candidates:
+            left = ", ".join(item.path for _, item in others)
+            self.say(f"none of {len(others)} notebooks is called week06.ipynb: {left}", "ask which one", lost=True)
+        elif others:
+            left = ", ".join(item.path for _, item in others)
+            self.say(f"there are other notebooks too: {left}", "nothing, if the answers are in week06.ipynb; else ask")
         place = self._code_folder(candidates)
         for name, found in sorted(candidates.items()):
             if name != NOTEBOOK:
@@ -100,7 +111,7 @@ class Attempt:
             what = f"{name} is there {len(order)} times; {best.path} was taken, not {left}"
             self.say(what, "ask where that is wrong")
         try:
-            self.files[name] = best.read()
+            self.files[name] = best.read(self.budget)
         except Unreadable as error:
             self._refuse(str(error))
 
@@ -119,8 +130,9 @@ class Attempt:
         if NOTEBOOK not in self.files:
             self.files[NOTEBOOK] = STAND_IN
             self.say("no notebook", "nothing: an empty one stands in, so that the code is graded; ask for the answers")
-        elif trouble := notebook_trouble(self.files[NOTEBOOK]):
-            self.say(f"{NOTEBOOK} {trouble}", "nothing: the code files are graded; ask for the written answers")
+        else:
+            for trouble in notebook_troubles(self.files[NOTEBOOK]):
+                self.say(f"{NOTEBOOK} {trouble}", "nothing: the code files are graded; ask for the written answers")
         if not any(name in self.files for name in FILES if name != NOTEBOOK):
             self.say("no code files, only a notebook", f"ask for {CODE}/*.py")
             return
@@ -134,17 +146,9 @@ class Attempt:
                 self.say(what, f"ask: {do}; the other files are graded")
 
 
-def notebook_trouble(data):
-    """Why a notebook can't be read, in words; empty where it can."""
-    if not data.strip():
-        return "is empty"
+def notebook_troubles(data):
+    """Half-sentences on what is wrong with a notebook, as the grader will find it."""
     try:
-        notebook = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return "is not UTF-8 text"
-    except (ValueError, RecursionError):
-        merge = b"\n<<<<<<< " in b"\n" + data or b"\n>>>>>>> " in data
-        return "holds the marks of a merge conflict" if merge else "is not JSON (cut short?)"
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        return "is JSON, but no notebook of nbformat 4"
-    return ""
+        return [note.rstrip(".") for note in read_notebook(data).notes]
+    except Unfit as error:
+        return [str(error).partition(":")[0]]

@@ -37,7 +37,8 @@ def run(args):
 def collect(source, course, times=None):
     """Collect a source into a course, print the table and write it beside; the exit code."""
     from grading.collect.desk import Desk, SourceError, read_times, without_time
-    from grading.collect.problems import as_csv, table
+    from grading.collect.owners import asks_owners
+    from grading.collect.problems import as_csv, table, unsettled
     from grading.collect.roster import roster_of
     from grading.collect.store import KEPT, UNCHANGED, UPDATED, Store
     from grading.grader.results import write
@@ -48,6 +49,7 @@ def collect(source, course, times=None):
         raise SourceError(f"{source} is where collected work goes: name what the platform gave you.")
     roster, zone = roster_of(course.directory), course_zone(course.config)
     desk = Desk(roster, zone, *(read_times(times, roster, zone) if times else ()))
+    desk.ask_owners = asks_owners(course.config)
     with store.alone():
         done = {}
         for attempt in desk.attempts(source):
@@ -55,7 +57,12 @@ def collect(source, course, times=None):
             _notes(desk, attempt, state)
         desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk))
         problems = sorted({*desk.problems, *without_time(one for one in done if not _has_time(one, course))})
-        write(course.folder / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
+        file, named = course.folder / f"intake-{ASSIGNMENT}.csv", str(source.resolve())
+        before = unsettled(file, named, store.students().__contains__)
+        write(file, as_csv(problems, named, before))
+    print(desk.understood)
+    if before:
+        print(f"{len(before)} rows of earlier intakes are not settled: they stay in the table until you delete them.")
     if problems:
         print(*table(problems), sep="\n", end="\n\n")
     counts = Counter(done.values())
@@ -63,7 +70,7 @@ def collect(source, course, times=None):
     lost = {problem.who for problem in problems if problem.lost}
     print(f"{len(done)} collected{f' ({states})' if states else ''}, {len(lost)} with something not collected.")
     if problems:
-        print(f"The table: {course.folder / f'intake-{ASSIGNMENT}.csv'}")
+        print(f"The table: {file}")
     return 1 if lost else 0
 
 

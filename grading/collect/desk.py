@@ -4,19 +4,26 @@ A source is what a platform gave (a folder or a .zip, of files, folders or archi
 out from the names of its top entries.
 """
 
-import csv
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from grading.collect import ASSIGNMENT, CODE
 from grading.collect.attempt import Attempt
-from grading.collect.names import label_of, week_file
-from grading.collect.parcels import Unreadable, inside, is_archive, items_of
+from grading.collect.names import Label, label_of, platform_of_name, title_of, week_file
+from grading.collect.owners import owner_trouble
+from grading.collect.parcels import SOURCE_DIRECTORY, Unreadable, inside, is_archive, is_other_archive, items_of
 from grading.collect.problems import NOBODY, Problem
 from grading.collect.roster import Unknown
-from grading.times import EXAMPLE, TIMESTAMP, TimeError, read_time, show_time
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.archives import Budget
+from grading.grader.untrusted.files import read_file
+from grading.grader.untrusted.tables import read_table
+from grading.times import EXAMPLE, STAMP_LIMIT, TIMESTAMP, TimeError, read_time, show_time
 
+TIMES_LIMIT = 10_000_000  # bytes of a table of times
 WRAPPERS = 3  # folders around everything, as a platform or a person may put them
+SETTLE = "keep one of them there and collect again"
 STAMPED = ("folder", "exchange")  # layouts in which timestamp.txt is not the student's own
 
 
@@ -32,6 +39,8 @@ class Desk:
     zone: object
     times: dict = field(default_factory=dict)  # student -> moment
     problems: list = field(default_factory=list)
+    ask_owners: bool = True  # of what lies in nbgrader's exchange, where anybody can make a folder of any name
+    understood: str = ""  # how the source was read, in a sentence
 
     def attempts(self, source):
         """Yield the attempt that counts, sorted, for each student who handed in something that can be taken."""
@@ -54,8 +63,8 @@ class Desk:
         for student in sorted(students):
             self._say(student, "handed in nothing", "nothing, or remind them")
 
-    def _say(self, who, what, do, lost=False):
-        self.problems.append(Problem(who, what, do, lost))
+    def _say(self, who, what, do, lost=False, ownerless=False):
+        self.problems.append(Problem(who, what, do, lost, ownerless))
 
     def _claims(self, source):
         """The attempts of a source, as its top entries' names tell them apart."""
@@ -65,45 +74,114 @@ class Desk:
             raise SourceError(str(error)) from None
         if not groups:
             raise SourceError(f"{source} is empty: name the folder or .zip file that the platform gave you.")
-        flat = {}  # (student, name on the platform) -> the one attempt whose files lie side by side
-        for (top, is_file), items in groups.items():
-            label = label_of(top, is_file)
+        flat = {}  # (student, account, time) -> the one attempt whose files lie side by side
+        unasked = 0
+        for (top, is_file), label in self._labels(list(groups), source).items():
+            items = groups[top, is_file]
             if label.kind == "online text" or (label.kind == "blackboard" and not label.rest):
                 continue  # the platform's own page about a submission
-            if items[0].trouble and is_file:  # a link or a pipe in place of a folder, or a folder that is locked
-                what, _, do = items[0].trouble.rstrip(".").rpartition(": ")
-                self._say(top, what, do, lost=True)
+            student = self._student(top, is_file, label, items)
+            if student is None:
                 continue
-            if label.kind == "file" and not is_archive(top):
-                self._say(NOBODY, f"{top}: its name says no student", "put it into a folder named after the student")
-                continue
-            try:
-                student = self.roster.find(label)
-            except Unknown as error:
-                what, _, do = str(error).partition(": ")
-                self._say(top, what, do, lost=True)
-                continue
+            if label.kind == "exchange" and self.ask_owners:
+                known, trouble = owner_trouble(_folder_of(items[0]), label.name)
+                unasked += not known
+                if trouble:
+                    self._say(label.name, f"{top} {trouble}", SETTLE, lost=True, ownerless=True)
+                    continue
             time = self.time_of(student, label, items)
             if label.kind in ("canvas", "blackboard") or (label.kind == "moodle" and is_file):
-                attempt = flat.setdefault((student, label.name, label.lms, time), Attempt(student, top, [], time, True))
+                key = (student, label.account, time)
+                attempt = flat.setdefault(key, Attempt(student, top, [], time, True, label.account))
                 attempt.items += [item.below((label.rest,)) for item in items]
                 late = "the platform marks it as late but gives no time"
                 if label.late and time is None and all(problem.what != late for problem in attempt.problems):
                     attempt.say(late, f"give it by --times as {EXAMPLE}, or write {TIMESTAMP}")
             else:
                 inner = [item.below(item.parts[1:] or item.parts) for item in items]
-                yield Attempt(student, top, inner, time, label.kind == "moodle")
+                yield Attempt(student, top, inner, time, label.kind == "moodle", label.account)
+        if unasked:
+            what = f"{unasked} folders tell no owner: they are yours, or lie in a .zip"
+            self._say(NOBODY, what, "nothing, if each came by the submit command of the one it names")
         yield from flat.values()
+
+    def _labels(self, tops, source):
+        """{top entry: its Label}, all read as names of one platform, which most of them tell."""
+        votes = Counter(platform_of_name(*top) for top in tops)
+        votes[None] = sum(platform_of_name(*top) is None and self._may_be_a_student(top) for top in tops)
+        first, second = (*votes.most_common(2), (None, 0))[:2]
+        if first[1] == second[1] and None not in (first[0], second[0]):
+            raise SourceError(
+                f"{source} holds as many names of {first[0].name} as of {second[0].name}: "
+                "collect what each gave from a folder of its own."
+            )
+        platform = first[0] if first[1] > second[1] else None
+        labels = {top: label_of(*top, platform) for top in tops}
+        fitting = sum(label.kind not in ("file", "folder") for label in labels.values())
+        if platform:
+            self.understood = f"Read as what {platform.name} gives: {fitting} of {len(tops)} names are as there."
+        else:
+            self.understood = f"Read as folders and files named after the students: {len(tops)} names."
+        if platform and platform.kind == "blackboard":
+            self._take_titles_off(labels)
+        return labels
+
+    def _take_titles_off(self, labels):
+        """Blackboard's names begin with the assignment's title, which ends where the user begins."""
+        tops = [top for top, label in labels.items() if label.kind == "blackboard"]
+        names = list(dict.fromkeys(labels[top].name for top in tops))
+        title = title_of(names, lambda name: self.roster.is_known(Label(name)))
+        for top in tops:
+            if title is None:
+                doubt = "it can't be told where the title ends and the user's name begins"
+                labels[top] = replace(labels[top], doubt=doubt)
+            else:
+                labels[top] = replace(labels[top], name=labels[top].name[len(title) :])
+
+    def _may_be_a_student(self, top):
+        label = label_of(*top)
+        return self.roster.is_known(label) or (not self.roster.students and label.kind == "folder")
+
+    def _student(self, top, is_file, label, items):
+        """Whose an entry is; None after a row on what has to be done first."""
+        if items[0].trouble and is_file:  # a link or a pipe in place of a folder, or a folder that is locked
+            what, _, do = items[0].trouble.rstrip(".").rpartition(": ")
+            self._say(top, what, do, lost=True, ownerless=not self.roster.is_known(label))
+            return None
+        if label.kind == "file" and not is_archive(top):
+            self._about_a_file(top, label)
+            return None
+        try:
+            return self.roster.find(label)
+        except Unknown as error:
+            what, _, do = str(error).partition(": ")
+            self._say(error.student or top, what, do, lost=True, ownerless=error.student is None)
+            return None
+
+    def _about_a_file(self, top, label):
+        """A row on a file at the top that is no archive which is opened."""
+        named = replace(label, name=label.name.removesuffix(".tar"))
+        who = self.roster.find(named) if self.roster.is_known(named) else None
+        if is_other_archive(top):
+            what, do = f"{top} is no .zip file", "ask for a .zip"
+        else:
+            what, do = f"{top}: its name says no student", "put it into a folder named after the student"
+            what = f"{top} is a file beside no folder" if who else what
+        if who:
+            self._say(who, what, do, lost=True)
+        elif is_other_archive(top) or top.casefold().endswith((".py", ".ipynb")):
+            self._say(top, what, do, lost=True, ownerless=True)
+        else:
+            self._say(NOBODY, what, do)
 
     def _unwrapped(self, groups, depth=WRAPPERS):
         """The groups below folders or archives that hold everything and name nobody."""
         while depth and len(groups) == 1:
             ((top, is_file), items), depth = *groups.items(), depth - 1
-            label = label_of(top, is_file)
-            if label.kind not in ("folder", "file") or self.roster.is_known(label):
+            if platform_of_name(top, is_file) or self.roster.is_known(label_of(top, is_file)):
                 break
             if is_file:
-                items = inside(items[0]) if is_archive(top) else items
+                items = inside(items[0], Budget(entries=float("inf")), SOURCE_DIRECTORY) if is_archive(top) else items
             inner = [item.below(item.parts[1:]) for item in items if len(item.parts) > 1]
             if not inner or any(_is_submission(item) for item in inner):
                 break
@@ -120,26 +198,33 @@ class Desk:
             if label.kind in STAMPED:
                 stamps = [item for item in items if item.name == TIMESTAMP and 1 < len(item.parts) <= 3]
                 if stamps:
-                    return read_time(stamps[0].read(1000).decode("utf-8-sig", "replace"), UTC)
+                    return read_time(stamps[0].read(Budget(), STAMP_LIMIT).decode("utf-8-sig", "replace"), UTC)
         except (TimeError, Unreadable) as error:
             what, _, do = str(error).rstrip(".").rpartition(": ")
             self._say(student, what, do)
         return None
 
     def _latest(self, student, attempts):
-        """The attempt that counts: the latest. None, and a row, where nothing says which one that is."""
+        """The attempt that counts: one account's latest. None, and a row, where nothing says which one that is."""
         if len(attempts) == 1:
             return attempts[0]
         names = ", ".join(attempt.source for attempt in attempts)
         times = [attempt.time for attempt in attempts]
-        if None in times or times.count(max(times)) > 1:
-            self._say(student, f"{len(attempts)} entries claim to be theirs ({names})", "keep one", lost=True)
+        accounts = len({attempt.account for attempt in attempts})
+        if accounts > 1 or None in times or times.count(max(times)) > 1:
+            what = f"{len(attempts)} entries claim to be theirs ({names})"
+            self._say(student, what, SETTLE, lost=True, ownerless=accounts > 1)
             return None
         latest = max(attempts, key=lambda attempt: attempt.time)
         when = show_time(latest.time, self.zone)
         what = f"{len(attempts)} attempts ({names})"
         self._say(student, what, f"nothing: the latest counts, {latest.source} ({when})")
         return latest
+
+
+def _folder_of(item):
+    """The folder on disk that an item's first part names; None for what lies in an archive."""
+    return item.disk and (item.disk, *item.disk.parents)[len(item.parts) - 1]
 
 
 def without_time(students):
@@ -168,19 +253,17 @@ def _is_submission(item):
 def read_times(path, roster, zone):
     """({student: moment}, rows of what can't be understood) of a CSV file with the columns student and time."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.DictReader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SourceError(f"{path} can't be read as CSV ({error}): save it as CSV in UTF-8.") from None
+        rows = read_table(read_file(path.resolve(), TIMES_LIMIT, "give a table of times only"), ("student", "time"))
+    except FileNotFoundError:
+        raise SourceError(f"{path} is not there: name a CSV file with the columns student and time.") from None
+    except Unfit as error:
+        raise SourceError(f"{path} {error}.") from None
     times, problems = {}, []
-    for line, row in enumerate(rows, 2):
-        if row.get("student") is None or row.get("time") is None:
-            raise SourceError(f"{path}, line {line}: the columns student and time are needed.")
-        who = row["student"].strip()
+    for line, (who, text) in rows:
         try:
             student = roster.find(label_of(who, False))
             times[student] = None  # a bad time is no leave to take one from elsewhere
-            times[student] = read_time(row["time"], zone)
+            times[student] = read_time(text, zone)
         except (TimeError, Unknown) as error:
             what, _, do = str(error).rstrip(".").rpartition(": ")
             problems.append(Problem(who, f"{path.name}, line {line}: {what}", do))

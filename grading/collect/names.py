@@ -9,19 +9,45 @@ from nanolm.impl import CONTRACT
 NOTEBOOK = f"{ASSIGNMENT}.ipynb"
 FILES = (NOTEBOOK, *(f"{CODE}/{module}.py" for module in CONTRACT))  # a submission, under its fixed names
 
-# Canvas: sortablename[_LATE]_user_attachment_file
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>late_)?(?P<lms>\d+)_\d+_(?P<rest>.+)", re.I)
+# What the platform writes comes first in all of these, what the student has named last: so that a file's name can't
+# say whose it is, each pattern takes the first place where the platform's own words may stand, never a later one.
+# nbgrader's exchange: user+assignment+time[+random]
+EXCHANGE = re.compile(
+    rf"(?P<name>.+?)\+{ASSIGNMENT}\+(?P<time>\d{{4}}-\d\d-\d\d[T ][\d:.]+ ?(?:[+-]\d\d(?::?\d\d)?|[A-Za-z][\w/-]*)?)"
+    r"(?:\+(?P<rest>.*))?", re.S
+)  # fmt: skip
 # Moodle: "Name Surname_participant_assignsubmission_file" and a folder's content, or "_" and a file
-MOODLE = re.compile(r"(?P<name>.+)_\d+_assignsubmission_(?P<kind>file|onlinetext)(?:_(?P<rest>.*))?", re.I)
+MARK_OF_MOODLE = re.compile(r"_\d+_assignsubmission_(?:file|onlinetext)", re.I)
+MOODLE = re.compile(
+    r"(?P<name>.+?)_(?P<lms>\d+)_assignsubmission_(?P<kind>file|onlinetext)(?:_(?P<rest>.*))?", re.I | re.S
+)
 # Blackboard: title_user_attempt_time[_file]
 BLACKBOARD = re.compile(
-    r".*_(?P<name>[^_]+)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)(?:_(?P<rest>.*)|\.txt)?", re.I
+    r"(?P<name>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)(?:_(?P<rest>.*)|\.txt)?", re.I | re.S
 )
-# nbgrader's exchange: user+assignment+time[+random]
-EXCHANGE = re.compile(rf"(?P<name>.+)\+{ASSIGNMENT}\+(?P<time>[^+]+)(?:\+.*)?")
+# Canvas: sortablename[_LATE]_user_attachment_file; Canvas lets no "_1001_" into the name
+CANVAS = re.compile(r"(?P<name>.+?)_(?P<late>late_)?(?P<lms>\d+)_\d+_(?P<rest>.+)", re.I | re.S)
 
 # What browsers, systems and platforms add to a name: "-1", " (1)", "_2", " - Copy", " copy 2", ".txt".
 ADDED = re.compile(r"(?:[ _-]*\((?P<a>\d+)\)|-(?P<b>\d+)|_(?P<c>\d+)|[ _-]+copy(?: ?\(?(?P<d>\d+)\)?)?)$", re.I)
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A learning platform, as the names tell it that it gives to what it lets download."""
+
+    name: str
+    kind: str
+    pattern: re.Pattern
+    files_only: bool = False
+
+
+PLATFORMS = (
+    Platform("nbgrader's exchange", "exchange", EXCHANGE),
+    Platform("Moodle", "moodle", MOODLE),
+    Platform("Blackboard", "blackboard", BLACKBOARD, files_only=True),
+    Platform("Canvas", "canvas", CANVAS, files_only=True),
+)
 
 
 @dataclass(frozen=True)
@@ -34,22 +60,55 @@ class Label:
     time: str = ""
     late: bool = False
     kind: str = "folder"  # how the name was understood
+    doubt: str = ""  # why it can't be said whose it is; to be followed by what to do
+
+    @property
+    def account(self):
+        """Who handed it in, as far as the platform tells people apart."""
+        return (self.kind, self.name, self.lms)
 
 
-def label_of(name, is_file):
-    """The Label of a top entry's name."""
-    if found := EXCHANGE.fullmatch(name):
-        return Label(found["name"], time=found["time"], kind="exchange")
-    if found := MOODLE.fullmatch(name):
-        kind = "moodle" if found["kind"].lower() == "file" else "online text"
-        return Label(found["name"], rest=found["rest"] or "", kind=kind)
-    if is_file and (found := BLACKBOARD.fullmatch(name)):
-        day, clock = found["time"][:10], found["time"][11:].replace("-", ":")
-        return Label(found["name"], rest=found["rest"] or "", time=f"{day} {clock}", kind="blackboard")
-    if is_file and (found := CANVAS.fullmatch(name)):
-        return Label(found["name"], found["lms"], found["rest"], late=bool(found["late"]), kind="canvas")
-    stem = name.rsplit(".", 1)[0] if is_file and "." in name else name
-    return Label(stem, kind="file" if is_file else "folder")
+def label_of(name, is_file, platform=None):
+    """The Label of a top entry's name in a source of this platform; without one, the name is a student's."""
+    found = platform and (is_file or not platform.files_only) and platform.pattern.fullmatch(name)
+    if not found:
+        stem = name.rsplit(".", 1)[0] if is_file and "." in name else name
+        return Label(stem, kind="file" if is_file else "folder")
+    words = {word: text or "" for word, text in found.groupdict().items()}
+    kind = "online text" if words.get("kind", "").lower() == "onlinetext" else platform.kind
+    time, doubt = words.get("time", ""), ""
+    if platform.kind == "blackboard":
+        time = f"{time[:10]} {time[11:].replace('-', ':')}"
+    if platform.kind == "moodle" and len(MARK_OF_MOODLE.findall(name)) > 1:  # people may choose their names there
+        doubt = "Moodle's own words stand twice in this name"
+    late = bool(words.get("late"))
+    return Label(words["name"], words.get("lms", ""), words.get("rest", ""), time, late, kind, doubt)
+
+
+def platform_of_name(name, is_file):
+    """The platform that may have given a name: of several that whose own words end first. None for a plain name."""
+    fits = []
+    for platform in PLATFORMS:
+        found = platform.pattern.fullmatch(name) if is_file or not platform.files_only else None
+        if found:
+            rest = found["rest"]
+            fits.append((len(name) - len(rest) if rest else len(name), platform))
+    return min(fits, key=lambda fit: fit[0])[1] if fits else None
+
+
+def title_of(names, is_student):
+    """What stands before the user in all of Blackboard's names: the assignment's title. None where it is doubtful.
+
+    Both may hold "_". Of all beginnings that the names share, it is the one that leaves the most known users.
+    """
+    first, *others = names
+    ends = [at + 1 for at, letter in enumerate(first) if letter == "_"]
+    shared = [first[:end] for end in ends if all(name.startswith(first[:end]) for name in others)]
+    if not shared:
+        return ""
+    known = [sum(is_student(name[len(title) :]) for name in names) for title in shared]
+    best = [title for title, count in zip(shared, known, strict=True) if count == max(known)]
+    return best[-1] if len(best) == 1 or not max(known) else None
 
 
 def without_additions(stem):

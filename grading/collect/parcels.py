@@ -1,28 +1,29 @@
 """What lies in a folder or an archive, however deep: items with a path, read with limits and without links.
 
 Nothing is unpacked to disk, and an item's path is only ever compared with names that we know, so no path
-can lead out of anywhere. What can't be opened becomes a sentence beside its path.
+can lead out of anywhere. What can't be opened becomes a sentence beside its path. What one person handed in
+never keeps another one's from being read: limits are counted for each top entry, then for each person.
 """
 
 import io
-import lzma
 import os
-import stat
-import struct
-import unicodedata
-import zipfile
-import zlib
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.archives import ENTRIES, Budget, entries_of, read_stream
+from grading.grader.untrusted.files import open_file
 
 FILE_LIMIT = 20_000_000  # bytes of one file; the notebook with its outputs is the largest
 ARCHIVE_LIMIT = 200_000_000  # bytes of an archive inside another
-ENTRIES_LIMIT = 20_000  # of one folder or archive
+SOURCE_DIRECTORY = 64_000_000  # bytes of the table of files of what a platform gave: a class of thousands
 DEPTH = 12  # folders inside folders
+ONLY = "ask for the week's files only"
 NESTING = 3  # archives inside archives
 ARCHIVES = (".zip",)
-OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".tgz", ".tar", ".bz2", ".xz")
-BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, OSError)
+OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".zipx", ".cab")
 
 JUNK_FOLDERS = {"__macosx", "__pycache__", ".ipynb_checkpoints", ".git", ".venv", "venv", "node_modules", ".idea"}
 JUNK_FILES = {".ds_store", "thumbs.db", "desktop.ini", ".gitignore"}
@@ -37,7 +38,7 @@ class Item:
     """A file in a parcel: its path in parts, and how to get its bytes."""
 
     parts: tuple
-    open: object  # () -> binary stream, or raises one of BROKEN
+    open: object  # () -> binary stream
     trouble: str = ""  # why it can't be used, if so
     serious: bool = False  # whether to say so even where the file's name means nothing to us
     disk: Path | None = None  # where it lies, if on disk: a large archive is then not read into memory
@@ -50,20 +51,16 @@ class Item:
     def path(self):
         return "/".join(self.parts)
 
-    def read(self, limit=FILE_LIMIT):
+    def read(self, budget, limit=FILE_LIMIT):
         """All bytes, or Unreadable. No more than the limit is ever unpacked."""
         if self.trouble:
             raise Unreadable(self.trouble)
         try:
-            with self.open() as stream:
-                data = stream.read(limit + 1)
-        except RuntimeError:
-            raise Unreadable(f"{self.name} is locked with a password: ask for it without one.") from None
-        except BROKEN:
-            raise Unreadable(f"{self.name} is damaged or can't be read: ask for it again.") from None
-        if len(data) > limit:
-            raise Unreadable(f"{self.name} has more than {limit // 1_000_000} MB: ask for the week's files only.")
-        return data
+            return read_stream(self.open, limit, budget)
+        except FileNotFoundError:
+            raise Unreadable(f"{self.name} is gone: collect again.") from None
+        except Unfit as error:
+            raise Unreadable(f"{self.name} {error}.") from None
 
     def below(self, parts):
         """The same item under other parts."""
@@ -73,6 +70,11 @@ class Item:
 def is_archive(name):
     """Whether a file of this name is opened and looked into."""
     return name.lower().endswith(ARCHIVES)
+
+
+def is_other_archive(name):
+    """Whether a file of this name is packed in a way that is not opened."""
+    return name.lower().endswith(OTHER_ARCHIVES)
 
 
 def is_junk(parts):
@@ -87,17 +89,25 @@ def items_of(path):
     if path.is_dir():
         found = _of_folder(path)
     elif path.is_file() and is_archive(path.name):
-        found = _of_zip(path, path.name)
+        try:
+            found = list(_of_zip(path.open("rb"), Budget(entries=float("inf")), SOURCE_DIRECTORY))
+        except Unfit as error:
+            raise Unreadable(f"{path.name} {error}.") from None
     else:
         raise Unreadable(f"{path} is neither a folder nor a .zip file: name what the platform gave you.")
     return sorted((item for item in found if not is_junk(item.parts)), key=lambda item: item.parts)
 
 
-def opened(items, nesting=NESTING):
-    """The items, with the content of archives in place of these."""
+def opened(items, budget, nesting=NESTING):
+    """The items, with the content of archives in place of these; when the budget is spent, that is the last."""
     for item in items:
+        try:
+            budget.spend(entries=1)
+        except Unfit as error:
+            yield replace(item, trouble=f"{item.name} {error}.", serious=True)
+            return
         if item.trouble or not is_archive(item.name):
-            if item.name.lower().endswith(OTHER_ARCHIVES) and not item.trouble:
+            if is_other_archive(item.name) and not item.trouble:
                 item = replace(item, trouble=f"{item.name} is no .zip file: ask for a .zip.", serious=True)
             yield replace(item, serious=item.serious or is_archive(item.name))
             continue
@@ -105,36 +115,43 @@ def opened(items, nesting=NESTING):
             deep = f"{item.name} is an archive in an archive in an archive: ask for one .zip."
             yield replace(item, trouble=deep, serious=True)
             continue
-        yield from opened(inside(item), nesting - 1)
+        yield from opened(inside(item, budget), budget, nesting - 1)
 
 
-def inside(item):
+def inside(item, budget, directory=None):
     """The items of one archive, not further opened, below a folder of its name."""
     try:
-        source = item.disk or io.BytesIO(item.read(ARCHIVE_LIMIT))
-        found = list(_of_zip(source, item.name))
+        stream = open_file(item.disk) if item.disk else io.BytesIO(item.read(budget, ARCHIVE_LIMIT))
+        found = list(_of_zip(stream, budget, *([directory] if directory else [])))
     except Unreadable as error:
         return [replace(item, trouble=str(error), serious=True)]
+    except (Unfit, FileNotFoundError) as error:
+        what = error if isinstance(error, Unfit) else "is gone: collect again"
+        return [replace(item, trouble=f"{item.name} {what}.", serious=True)]
     folder = (*item.parts[:-1], item.name[: -len(".zip")])
     return [below.below((*folder, *below.parts)) for below in found if not is_junk(below.parts)]
 
 
 def _of_folder(top):
-    count = 0
+    count, full = Counter(), set()  # of the files below each top entry
     waiting = [(top, ())]
     while waiting:
         folder, parts = waiting.pop()
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            with os.scandir(folder) as found:
+                entries = sorted(islice(found, ENTRIES + 1) if parts else found, key=lambda entry: entry.name)
         except OSError:
             yield Item(parts or (top.name,), None, f"{folder.name} can't be read: check its permissions.", True)
             continue
         for entry in entries:
-            count += 1
-            inner = (*parts, normal(entry.name))
-            if count > ENTRIES_LIMIT:
-                yield Item(inner, None, f"more than {ENTRIES_LIMIT:,} files: ask for the week's files only.", True)
-                return
+            inner = (*parts, entry.name)
+            count[inner[0]] += 1
+            if inner[0] in full:
+                break
+            if count[inner[0]] > ENTRIES:
+                full.add(inner[0])
+                yield Item(inner, None, f"{inner[0]} has more than {ENTRIES:,} files: {ONLY}.", True)
+                break
             if entry.is_symlink():
                 yield Item(inner, None, f"{entry.name} is a link: ask for the file itself.")
             elif entry.is_dir():
@@ -147,44 +164,13 @@ def _of_folder(top):
 
 
 def _opener(path):
-    return lambda: os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    return lambda: open_file(path)
 
 
-def _of_zip(source, name):
-    """The items of a zip; `source` is a path or a stream that stays open as long as they are used."""
-    try:
-        archive = zipfile.ZipFile(source)
-    except (*BROKEN, ValueError, RuntimeError):
-        raise Unreadable(f"{name} is no sound .zip file (cut short, or renamed?): ask for it again.") from None
-    entries = archive.infolist()
-    for info in entries[:ENTRIES_LIMIT]:
-        if info.is_dir():
-            continue
-        raw = _file_name(info)
-        parts = tuple(normal(part) for part in raw.replace("\\", "/").split("/") if part not in ("", "."))
-        if not parts:
-            continue
-        trouble, leads_out = "", False
-        if ".." in parts or raw.startswith(("/", "\\")) or raw[1:2] == ":":
-            trouble = f'the path "{raw}" leads out of {name}: ask for a .zip made in the usual way.'
-            parts, leads_out = (parts[-1],), True
-        elif stat.S_ISLNK(info.external_attr >> 16):
-            trouble = f"{parts[-1]} is a link: ask for the file itself."
-        yield Item(parts, lambda info=info: archive.open(info), trouble, leads_out)
-    if len(entries) > ENTRIES_LIMIT:
-        yield Item((name,), None, f"{name} has more than {ENTRIES_LIMIT:,} files: ask for the week's files only.", True)
-
-
-def _file_name(info):
-    """The name in a zip: some programs write UTF-8 and don't say so, which reads as the IBM PC's letters."""
-    if not info.flag_bits & 0x800:
-        try:
-            return info.filename.encode("cp437").decode("utf-8")
-        except UnicodeError:
-            pass
-    return info.filename
-
-
-def normal(name):
-    """A name with its letters composed: macOS takes accents apart."""
-    return unicodedata.normalize("NFC", name)
+def _of_zip(stream, budget, *directory):
+    """The items of the .zip in a stream, which stays open as long as they are used."""
+    for entry in entries_of(stream, budget, *directory):
+        parts = tuple(part for part in entry.path.replace("\\", "/").split("/") if part not in ("", "."))
+        if parts:
+            trouble = f"{entry.trouble}." if entry.trouble else ""
+            yield Item(parts[-1:] if entry.leads_out else parts, entry.open, trouble, entry.leads_out)

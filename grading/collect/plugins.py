@@ -11,6 +11,7 @@ In nbgrader_config.py:
 zip_collect reads downloaded/week06/archive/, where what the platform gave is put.
 """
 
+from datetime import datetime
 from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeCollect
@@ -19,24 +20,34 @@ from traitlets import List, Unicode
 
 from grading.collect import ASSIGNMENT
 from grading.collect.attempt import Attempt
-from grading.collect.desk import Desk, SourceError, read_times, without_time
-from grading.collect.names import label_of
+from grading.collect.desk import SETTLE, Desk, SourceError, read_times, without_time
+from grading.collect.names import EXCHANGE, label_of, platform_of_name
+from grading.collect.owners import asks_owners, owner_trouble
 from grading.collect.parcels import items_of
-from grading.collect.problems import as_csv
-from grading.collect.roster import Roster, roster_of
+from grading.collect.problems import Problem, as_csv, unsettled
+from grading.collect.roster import Roster, is_folder_name, roster_of
 from grading.collect.store import write_files
 from grading.databases import DatabaseError
-from grading.grader.inside.wire import clean
+from grading.grader.inside.text import clean
 from grading.grader.results import write
 from grading.times import TimeError, course_zone
 
+NOBODYS = None  # nbgrader's name for whose folder it is, where that can't be said
 LOST = f"%d with something not collected, all others are collected: see intake-{ASSIGNMENT}.csv"
 
 
-def report(problems, folder, log):
+def report(problems, coursedir, log, source):
     """Log each row of the intake's table and write it as CSV; of how many people something could not be collected."""
     problems = sorted(set(problems))
-    write(Path(folder) / f"intake-{ASSIGNMENT}.csv", as_csv(problems))
+    file = Path(coursedir.root) / f"intake-{ASSIGNMENT}.csv"
+
+    def settled(student):
+        return Path(coursedir.format_path(coursedir.submitted_directory, student, ASSIGNMENT)).is_dir()
+
+    try:
+        write(file, as_csv(problems, source, unsettled(file, source, settled)))
+    except OSError as error:
+        log.error("%s can't be written (%s): make room; what is collected stays", file, error.strerror)
     for problem in problems:
         say = log.error if problem.lost else log.warning
         say("%s: %s: %s", *map(clean, (problem.who, problem.what, problem.do)))
@@ -54,18 +65,22 @@ class WeekExtractor(ExtractorPlugin):
             roster, zone = roster_of(self.parent.coursedir), course_zone(self.config)
             times = Path(self.parent.coursedir.root, self.times)
             desk = Desk(roster, zone, *(read_times(times, roster, zone) if self.times else ()))
-            found, timeless = set(), []
+            desk.ask_owners = asks_owners(self.config)
+            found, timeless, source = set(), [], str(Path(archive_path).resolve())
             for attempt in desk.attempts(Path(archive_path)):
                 folder = Path(extracted_path, attempt.student)
                 folder.mkdir(parents=True)
                 write_files(folder, attempt.files, attempt.time)
                 found.add(attempt.student)
                 timeless += [attempt.student] if attempt.time is None else []
+            self.log.info(desk.understood)
             named = {problem.who for problem in desk.problems}
             desk.nothing_from({student.id for student in roster.students} - found - named)
-            self._end_with(report([*desk.problems, *without_time(timeless)], self.parent.coursedir.root, self.log))
+            self._end_with(report([*desk.problems, *without_time(timeless)], self.parent.coursedir, self.log, source))
         except (SourceError, DatabaseError, TimeError) as error:
             self.parent.fail(f"Nothing is collected: {error}")
+        except OSError as error:
+            self.parent.fail(f"Stopped: {error.filename}: {error.strerror}. The same command goes on from here.")
 
     def _end_with(self, lost):
         """nbgrader goes on to collect what was extracted; after that its exit code must tell of the rest."""
@@ -94,18 +109,44 @@ class WeekCollector(FileNameCollectorPlugin):
 class WeekExchangeCollect(ExchangeCollect):
     """nbgrader's collect from its exchange, which copies links and any names; the week's files are taken instead."""
 
+    def init_src(self):
+        """nbgrader's call, after which the latest folder of each student is known: of those that are theirs."""
+        self.problems = []
+        super().init_src()
+        self.src_records = [record for record in self.src_records if record["username"] != NOBODYS]
+
+    def _path_to_record(self, path):
+        """nbgrader's call for each folder; one that is not its student's, or says no time, counts for nobody."""
+        found = EXCHANGE.fullmatch(Path(path).name)
+        trouble = "" if found else "has no time in its name"
+        if found and not is_folder_name(found["name"]):
+            trouble = "names no student"
+        elif found and self.check_owner:
+            trouble = owner_trouble(path, found["name"])[1]
+        if not trouble:
+            try:
+                return {**super()._path_to_record(path), "username": found["name"]}
+            except ValueError:  # what nbgrader's reading of times raises
+                trouble = "has no time in its name"
+        who = found["name"] if found else Path(path).name
+        self.problems.append(Problem(who, f"{Path(path).name} {trouble}", SETTLE, lost=True, ownerless=True))
+        return {"username": NOBODYS, "filename": Path(path).name, "timestamp": datetime.min}
+
     def copy_files(self):
         """nbgrader's call; then the table of what could not be taken."""
-        self.problems = []
-        super().copy_files()
-        lost = report(self.problems, self.coursedir.root, self.log)
+        check, self.check_owner = self.check_owner, False  # done, and nbgrader's own would only warn
+        try:
+            super().copy_files()
+        finally:
+            self.check_owner = check
+        lost = report(self.problems, self.coursedir, self.log, "exchange")
         if lost:
             self.fail(LOST % lost)
 
     def do_copy(self, src, dest, log=None):
         """nbgrader's call for one submission: `src` is student+week06+time, `dest` its place in submitted/."""
         desk = Desk(Roster(()), course_zone(self.config))
-        label = label_of(Path(src).name, is_file=False)
+        label = label_of(Path(src).name, False, platform_of_name(Path(src).name, False))
         items = [] if Path(src).is_symlink() else items_of(src)
         attempt = Attempt(label.name, Path(src).name, items, desk.time_of(label.name, label, []))
         if not attempt.sort():

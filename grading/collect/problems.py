@@ -1,25 +1,31 @@
 """The intake's one table: who, what is the matter, what to do. On the terminal and as CSV."""
 
-import csv
-import io
 import shutil
 import textwrap
 from dataclasses import dataclass
 
-from grading.grader.inside.wire import clean
+from grading.grader import spreadsheet
+from grading.grader.inside.text import clean
+from grading.grader.spreadsheet import harmless
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.files import read_file
+from grading.grader.untrusted.tables import read_table
 
 TITLES = ("who", "what", "what to do")
 NOBODY = "(source)"
+LOST, OWNERLESS = "no", "no owner"  # in the column "collected"
+LIMIT = 50_000_000  # bytes of a table
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One row. `lost` says that something of somebody could not be collected."""
+    """One row. `lost` says that something of somebody could not be collected, `ownerless` that it may be anybody's."""
 
     who: str
     what: str
     do: str
     lost: bool = False
+    ownerless: bool = False
 
 
 def table(problems, width=None):
@@ -38,18 +44,25 @@ def table(problems, width=None):
             yield "-" * width
 
 
-def as_csv(problems):
-    """The rows as CSV."""
-    stream = io.StringIO()
-    rows = csv.writer(stream)
-    rows.writerow((*TITLES, "collected"))
-    for problem in problems:
-        cells = (_no_formula(cell) for cell in (problem.who, problem.what, problem.do))
-        rows.writerow((*cells, "no" if problem.lost else "yes"))
-    return stream.getvalue()
+def as_csv(problems, source, before=()):
+    """The rows as CSV; `before` are rows of earlier intakes, as `unsettled` gives them."""
+    rows = [(*(problem.who, problem.what, problem.do), _collected(problem), source) for problem in problems]
+    return spreadsheet.as_csv((*TITLES, "collected", "source"), *rows, *before, end="\r\n")
 
 
-def _no_formula(cell):
-    """A cell that no spreadsheet takes for a formula; names come from students."""
-    cell = " ".join(cell.split())
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
+def unsettled(path, source, settled):
+    """The rows of an earlier table whose work has not come in since, from another source than this one.
+
+    `settled(student)` says whether there is work of this student.
+    """
+    try:
+        rows = read_table(read_file(path, LIMIT), (*TITLES, "collected", "source"))
+    except (FileNotFoundError, Unfit):
+        return []
+    return [
+        row for _, row in rows if row[3] in (LOST, OWNERLESS) and row[4] != harmless(source) and not settled(row[0])
+    ]
+
+
+def _collected(problem):
+    return OWNERLESS if problem.ownerless else LOST if problem.lost else "yes"

@@ -8,7 +8,9 @@ from rapidfuzz import fuzz, process
 
 from grading.databases import open_gradebook
 
-PLAIN_ID = re.compile(r"[^\W_][\w .@+\-]{0,99}")  # what may be a folder's name and nbgrader's student id
+PLAIN_ID = re.compile(r"[^\W_][\w .@+\-]{0,99}")  # a name that is taken for an id where there is no roster
+ADD = "rename it, or `nbgrader db student add` the student"
+NAME_BYTES = 200  # of an id, so that it is a folder's name with some letters to spare
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,11 @@ class Student:
 
 
 class Unknown(Exception):
-    """Nobody, or more than one, goes by a name; the message says what to do."""
+    """Nobody, or more than one, goes by a name; the message says what to do. `student` is whose it is all the same."""
+
+    def __init__(self, message, student=None):
+        super().__init__(message)
+        self.student = student
 
 
 class Roster:
@@ -39,18 +45,29 @@ class Roster:
 
     def find(self, label):
         """The id of the student whom a Label means, or Unknown."""
+        student = self._named(label)
+        if not is_folder_name(student):
+            do = "give this student an id of letters, digits, - and _ (`nbgrader db student add`)"
+            raise Unknown(f"the id {student} can't be a folder's name: {do}", student)
+        return student
+
+    def _named(self, label):
+        if label.doubt:
+            raise Unknown(f"{label.doubt}: rename it to the student's id")
         if label.lms and label.lms in self._by_lms:
             return self._by_lms[label.lms]
         if not self.students:
             return self._as_id(label)
         if any(student.id == label.name for student in self.students):
             return label.name
+        if label.kind == "exchange":  # users of this machine, who are their ids
+            raise Unknown(f"not on the roster{self._nearest(label)}: {ADD}")
         ids = self._by_key.get(_key(label.name), set())
         if len(ids) == 1:
             return next(iter(ids))
         if ids:
             raise Unknown(f"several students go by this name ({', '.join(sorted(ids))}): rename it to the student's id")
-        raise Unknown(f"not on the roster{self._nearest(label)}: rename it, or `nbgrader db student add` the student")
+        raise Unknown(f"not on the roster{self._nearest(label)}: {ADD}")
 
     def is_known(self, label):
         """Whether a label means somebody on the roster."""
@@ -62,7 +79,8 @@ class Roster:
 
     @staticmethod
     def _as_id(label):
-        name = "_".join(label.name.split()) if label.kind == "moodle" else label.name.strip()
+        name = unicodedata.normalize("NFC", label.name)  # macOS takes accents apart
+        name = "_".join(name.split()) if label.kind == "moodle" else name.strip()
         if not PLAIN_ID.fullmatch(name):
             raise Unknown("this can't be a student's id: rename it, or fill the roster (`nbgrader db student import`)")
         return name
@@ -79,6 +97,12 @@ def roster_of(directory):
             Student(row.id, row.first_name or "", row.last_name or "", row.email or "", str(row.lms_user_id or ""))
             for row in gradebook.students
         )
+
+
+def is_folder_name(student):
+    """Whether a student's id can be the name of a folder that nbgrader sees."""
+    odd = "/" in student or "\\" in student or student.startswith(".") or student != student.strip()
+    return bool(student) and student.isprintable() and not odd and len(student.encode()) <= NAME_BYTES
 
 
 def _keys(student):

@@ -6,8 +6,6 @@ A student who has no final mark is in none of the files, so that an import leave
 that is, is said in the log.
 """
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -18,9 +16,8 @@ from traitlets import Unicode
 from grading.exports.gradescope import results_json
 from grading.exports.standing import ExportError, graded_by_us, standing, ungraded_work
 from grading.grader.results import file_name, write
+from grading.grader.spreadsheet import as_csv
 from grading.late import renew
-
-FORMULA = ("=", "+", "-", "@")  # how a spreadsheet's formula begins
 
 
 class OurExporter(ExportPlugin):
@@ -132,19 +129,6 @@ class GradescopeExporter(OurExporter):
                 folder = to / file_name(row.student)
                 folder.mkdir(parents=True, exist_ok=True)
                 write(folder / "results.json", json.dumps(results_json(row, result), indent=1))
-
-
-def as_csv(*rows):
-    """Rows as CSV; no cell is a formula."""
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows([harmless(cell) for cell in row] for row in rows)
-    return stream.getvalue()
-
-
-def harmless(text):
-    """Text on one line that no spreadsheet takes for a formula; names come from students."""
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def number(value):

@@ -3,9 +3,7 @@
 A result carries the key of all that it depends on, so that a later run knows what is still valid.
 """
 
-import csv
 import hashlib
-import io
 import json
 import os
 import re
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from grading.grader.inside.text import clean
 from grading.grader.secret import fingerprint
+from grading.grader.spreadsheet import as_csv
 from grading.grader.states import ADVICE, GRADER_ERROR, PASSED
 from grading.patches import ROOT
 
@@ -125,16 +124,12 @@ def file_name(name):
 def table(results):
     """The class as CSV: a row for each submission, a column for each part."""
     parts = list(dict.fromkeys(test["part"] for result in results for test in result["tests"]))
-    stream = io.StringIO()
-    rows = csv.writer(stream)
-    rows.writerow(("submission", "points", "of", *parts, "sandboxed"))
+    rows = [("submission", "points", "of", *parts, "sandboxed")]
     for result in results:
         earned = {part: sum(test["earned"] for test in result["tests"] if test["part"] == part) for part in parts}
         of = sum(test["points"] for test in result["tests"])
-        name = clean(result["submission"])
-        name = f"'{name}" if name.startswith(("=", "+", "-", "@")) else name  # no formula in a spreadsheet
-        rows.writerow((name, result["points"], of, *earned.values(), result["sandboxed"]))
-    return stream.getvalue()
+        rows.append((clean(result["submission"]), result["points"], of, *earned.values(), result["sandboxed"]))
+    return as_csv(*rows, end="\r\n")
 
 
 def gradescope(result):

@@ -46,7 +46,12 @@ def read_notebook(data):
     if not data.strip(b"\0 \t\r\n"):
         raise Unfit("is empty: save it in JupyterLab and hand it in again")
     text, all_text = decoded(data)
-    document, notes, whole = _document(measured(text))
+    try:
+        document, notes, whole = _document(measured(text))
+    except Unfit:
+        if all_text:
+            raise
+        raise Unfit(f"is not UTF-8 text and so is not a notebook: {AGAIN}") from None
     raw = _raw_cells(document)
     if raw is None:
         raise Unfit(f"is JSON, but no notebook, as it holds no cells: {AGAIN}")
