@@ -2,6 +2,7 @@
 
 import sys
 
+from grading import attack
 from grading.autograding import course
 from grading.class_report import command as report
 from grading.collect import command as collect
@@ -12,7 +13,7 @@ from nanolm.command_line import run_command
 
 COMMANDS = {
     "release": release, "run": run, "course": course, "collect": collect, "export": export, "report": report,
-    "doctor": doctor,
+    "doctor": doctor, "attack": attack,
 }  # fmt: skip
 
 

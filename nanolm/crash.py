@@ -31,12 +31,12 @@ class Scene:
 
 def scene_of(error, folder):
     """The Scene of an exception in the last frame whose file lies in `folder`."""
-    own = [step for step in traceback.walk_tb(error.__traceback__) if _file(step[0]).parent == folder]
+    own = [step for step in traceback.walk_tb(error.__traceback__) if folder in _file(step[0]).parents]
     if not own:
         return Scene()
     frame, _ = own[-1]
     tb = next(tb for tb in _chain(error.__traceback__) if tb.tb_frame is frame)
-    place = f"{_file(frame).name}, line {tb.tb_lineno}, in {frame.f_code.co_name}"
+    place = f"{_file(frame).relative_to(folder).as_posix()}, line {tb.tb_lineno}, in {frame.f_code.co_name}"
     begin, end, left, right = next(islice(frame.f_code.co_positions(), tb.tb_lasti // 2, None), (None,) * 4)
     begin, end = begin or tb.tb_lineno, end or tb.tb_lineno
     lines = [linecache.getline(frame.f_code.co_filename, number).rstrip("\n") for number in range(begin, end + 1)]

@@ -4,14 +4,18 @@ Unset means exercises_en, so that the answer key is never tested by accident. On
 turns a name into code; everything else asks `load()`.
 """
 
-import ast
+import contextlib
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import os
 import sys
 import traceback
 from pathlib import Path
+
+from nanolm.importer import PROVIDED, package_of
+from nanolm.source import FILE_LIMIT, FILES_LIMIT, SourceError, imported, python_files, text_of
 
 DEFAULT = "exercises_en"
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,8 +37,6 @@ CONTRACT = {
     ),
 }
 FILE_OF = {name: module for module, names in CONTRACT.items() for name in names}
-# Siblings that a file imports by contract; a file can't be read before them.
-NEEDS = {"attention": ("modules", "rope"), "model": ("modules", "rope", "attention")}
 
 
 class ImplementationError(Exception):
@@ -62,64 +64,71 @@ class Implementation:
 
     def path(self, module):
         """The file of one module, as short as it can be shown."""
-        file = self.folder / f"{module}.py"
-        try:
-            return file.relative_to(Path.cwd())
-        except ValueError:
-            return file
+        return shown(self.folder / f"{module}.py")
 
     def source(self, module):
-        """The text of one file; ImplementationError where it is missing or not UTF-8 text."""
+        """The text of one file; ImplementationError where it is missing or no text."""
         try:
-            return (self.folder / f"{module}.py").read_text(encoding="utf-8-sig")
+            with (self.folder / f"{module}.py").open("rb") as stream:
+                return text_of(stream.read(FILE_LIMIT + 1), str(self.path(module)))
         except FileNotFoundError:
             raise ImplementationError(
                 f"{self.path(module)} is missing: put the file back, or set NANOLM_IMPL to a folder that has it."
             ) from None
-        except UnicodeDecodeError as error:
-            raise ImplementationError(
-                f"{self.path(module)} is not UTF-8 text (byte {error.start}): save it as UTF-8 in your editor."
-            ) from None
+        except SourceError as error:
+            raise ImplementationError(str(error)) from None
         except OSError as error:
             raise ImplementationError(f"{self.path(module)} can't be read: {error.strerror}.") from None
 
+    def beside(self):
+        """The texts of the files that the contract does not name, by their paths in the folder without .py."""
+        found = {}
+        for path in itertools.islice(python_files(self.folder), FILES_LIMIT):
+            name = path.relative_to(self.folder).as_posix().removesuffix(".py")
+            with contextlib.suppress(ImplementationError):  # what can't be read can't be imported
+                found.update({} if name in CONTRACT else {name: self.source(name)})
+        return found
+
     def module(self, module):
         """One imported file; ImplementationError with file and line where that fails."""
+        package_of(self._package, self.folder)
         name = f"{self._package}.{module}"
         if name not in sys.modules:
-            for needed in (*NEEDS.get(module, ()), module):
-                self._check_syntax(needed)
-            self._make_package()
+            self.source(module)  # where it is missing, this says so
             try:
                 importlib.import_module(name)
+            except SourceError as error:
+                raise ImplementationError(str(error)) from None
             except (Exception, SystemExit) as error:
                 raise ImplementationError(self._import_sentence(module, error)) from error
         return sys.modules[name]
 
-    def _check_syntax(self, module):
-        path = self.path(module)
-        try:
-            ast.parse(self.source(module), filename=str(path))
-        except SyntaxError as error:
-            raise ImplementationError(
-                f"{path}, line {error.lineno}: Python can't read this line ({error.msg}); fix it and run again."
-            ) from None
-        except ValueError as error:  # a NUL byte
-            raise ImplementationError(f"{path} can't be read as Python ({error}): save it again as text.") from None
-
-    def _make_package(self):
-        if self._package in sys.modules:
-            return
-        spec = importlib.util.spec_from_loader(self._package, loader=None, is_package=True)
-        spec.submodule_search_locations = [str(self.folder)]
-        sys.modules[self._package] = importlib.util.module_from_spec(spec)
-
     def _import_sentence(self, module, error):
-        own = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).parent == self.folder]
-        path = self.path(Path(own[-1].filename).stem) if own else self.path(module)
+        own = [f for f in traceback.extract_tb(error.__traceback__) if self.folder in Path(f.filename).parents]
+        path = shown(own[-1].filename) if own else self.path(module)
         line = f", line {own[-1].lineno}" if own else ""
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            if error.name.startswith(f"{self._package}."):
+                missing = error.name.removeprefix(f"{self._package}.").replace(".", "/")
+                return f"{path}{line}: {missing}.py is missing, which it imports: put the file beside it."
+            return (
+                f"{path}{line}: importing the file fails with ModuleNotFoundError: No module named {error.name!r}. "
+                f"Where code is graded there are {', '.join(PROVIDED)} and Python's own library."
+            )
         what = str(error).splitlines()[0] if str(error) else ""
+        what = what.replace(f"{self._package}.", ".")
         return f"{path}{line}: importing the file fails with {type(error).__name__}: {what}".rstrip(": ") + "."
+
+    def not_provided(self):
+        """{package: a file} of what these files import that is not there where code is graded."""
+        texts = {name: self.source(name) for name in CONTRACT if (self.folder / f"{name}.py").is_file()} | self.beside()
+        own = package_of(self._package, self.folder)
+        found = {}
+        for file, text in texts.items():
+            for word in sorted(imported(text)):
+                if not own.is_sure_of(word):
+                    found.setdefault(word, f"{file}.py")
+        return found
 
     def check(self, modules=CONTRACT):
         """Import these files and look for every public name; ImplementationError at the first problem."""
@@ -128,6 +137,15 @@ class Implementation:
             for name in CONTRACT[module]:
                 getattr(self, name)
         return self
+
+
+def shown(path):
+    """A path as short as it can be shown from here."""
+    path = Path(path)
+    try:
+        return path.relative_to(Path.cwd())
+    except ValueError:
+        return path
 
 
 def load(name=None):

@@ -18,10 +18,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from nanolm import crash
+from nanolm.answers import plain
 from nanolm.cache import Cache, LayerCache
 from nanolm.counting import Counting
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.model import LanguageModel
+from nanolm.source import taken_from_torch
 
 FUNCTIONS = {name for names in CONTRACT.values() for name in names if name[0].islower()}
 
@@ -88,9 +90,10 @@ class Subject:
         self.asked["LanguageModel"] = None  # of which every measurement is a part
         return self.guard(lambda: measurement(Bench(self.implementation, device, sizes)))
 
-    def source(self, module):
-        """The text of one file of the implementation."""
-        return self.implementation.source(module)
+    def taken_from_torch(self, module, among):
+        """{file: names of these that it takes from torch} of this file and those that no contract names."""
+        texts = {module: self.implementation.source(module)} | self.implementation.beside()
+        return {f"{name}.py": taken_from_torch(text, among) for name, text in texts.items()}
 
     def guard(self, work):
         """Run student code: a stub is NotStarted, any other exception a StudentError with its place."""
@@ -124,7 +127,7 @@ class Subject:
 
     def _student_frame(self, error):
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if Path(frame.filename).parent == self.implementation.folder]
+        own = [frame for frame in frames if self.implementation.folder in Path(frame.filename).parents]
         return own[-1] if own else None
 
 
@@ -202,7 +205,7 @@ class Function:
         with mode, _dynamo_kept_out((*args, *kwargs.values())):
             output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
         _backward(output, upstream)
-        return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None)
+        return Outcome(plain(output), plain(sent), leaf.grad if leaf is not None else None)
 
 
 class Part:
@@ -236,11 +239,20 @@ class Part:
     def cached(self, *args, chunks, window=None):
         """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
         attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
-        return self.subject.noted(self.subject.guard(lambda: self._cached(args, chunks, window)))
+        return self.subject.noted(in_chunks(self, args, chunks, window))
 
     def greedy(self, tokens, count):
-        """`count` new tokens after tokens (T,), by a language model."""
-        return self.subject.guard(lambda: list(self._module.generate(tokens.clone(), count)))
+        """`count` new tokens after tokens (T,), by a language model that keeps a cache where it can."""
+        return token_by_token(self, tokens, count)
+
+    def open_cache(self, window=None):
+        """A new cache, empty, for this part to be fed with."""
+        is_model = isinstance(self._module, LanguageModel)
+        return Cache(self._module.cfg) if is_model else LayerCache(window)
+
+    def feed(self, cache, *args):
+        """One call with this cache, or with none: the Outcome, with all that the cache holds after it."""
+        return self.subject.guard(lambda: self._fed(cache, args))
 
     def counted(self, *args, training=False):
         """What one forward makes torch do, see nanolm/counting.py; with `training` a backward belongs to it."""
@@ -253,7 +265,7 @@ class Part:
 
     def state(self):
         """The state dict, as clones."""
-        return self.subject.noted({name: _plain(tensor) for name, tensor in self._module.state_dict().items()})
+        return self.subject.noted({name: plain(tensor) for name, tensor in self._module.state_dict().items()})
 
     def shapes(self):
         """Name -> shape of every parameter."""
@@ -298,8 +310,8 @@ class Part:
         with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out(args):
             output = self._module(*sent)
         _backward(output, upstream)
-        grads = {name: _clone(parameter.grad) for name, parameter in self._module.named_parameters()}
-        return Outcome(_plain(output), _plain(sent), leaf.grad if leaf is not None else None, grads)
+        grads = {name: plain(parameter.grad) for name, parameter in self._module.named_parameters()}
+        return Outcome(plain(output), plain(sent), leaf.grad if leaf is not None else None, grads)
 
     def _counted(self, args, training):
         self._run(args, None)  # what is made once and kept is there now
@@ -313,21 +325,42 @@ class Part:
         return counting.counts
 
     @torch.no_grad()
-    def _cached(self, args, chunks, window):
-        is_model = isinstance(self._module, LanguageModel)
-        cache = Cache(self._module.cfg) if is_model else LayerCache(window)
-        outputs, start = [], 0
-        for chunk in chunks:
-            part = slice(start, start + chunk)
-            if is_model:
-                outputs.append(self._module(args[0][:, part].clone(), cache))
-            else:
-                x, cos, sin = args
-                outputs.append(self._module(x[:, part].clone(), cos[part].clone(), sin[part].clone(), cache))
-            start += chunk
-        layers = cache.layers if is_model else [cache]
-        held = [(_plain(layer.k), _plain(layer.v)) for layer in layers]
-        return Outcome(torch.cat([_plain(o) for o in outputs], dim=1), [], cache=held, cache_length=cache.length)
+    def _fed(self, cache, args):
+        output = self._module(*map(_clone, args), cache)
+        if cache is None:
+            return Outcome(plain(output), [])
+        layers = cache.layers if isinstance(cache, Cache) else [cache]
+        held = [(plain(layer.k), plain(layer.v)) for layer in layers]
+        return Outcome(plain(output), [], cache=held, cache_length=cache.length)
+
+
+def in_chunks(part, args, chunks, window):
+    """What Part.cached gives, call by call: no code that is asked sees more of the sequence than its chunk."""
+    cache, fed, start = part.open_cache(window), [], 0
+    for chunk in chunks:
+        first, *tables = (arg[:, start : start + chunk] if not number else arg[start : start + chunk]
+                          for number, arg in enumerate(args))  # fmt: skip
+        fed.append(part.feed(cache, first, *tables))
+        start += chunk
+    outputs = [each.output for each in fed]
+    last = fed[-1]
+    return Outcome(part.subject.guard(lambda: torch.cat(outputs, dim=1)), [], cache=last.cache,
+                   cache_length=last.cache_length)  # fmt: skip
+
+
+def token_by_token(part, tokens, count):
+    """The likeliest tokens, call by call, as LanguageModel.generate has it: an empty cache gets the whole prefix."""
+    cache, written = part.open_cache(), []
+    fed = part.feed(cache, tokens[None])
+    cached = fed.cache_length == len(tokens)
+    for step in range(count):
+        logits = fed.output
+        token = part.subject.guard(lambda: int(logits[0, -1].argmax()))  # noqa: B023  called at once
+        written.append(token)
+        tokens = torch.cat((tokens, torch.tensor([token])))
+        if step < count - 1:
+            fed = part.feed(cache, tokens[None, -1:]) if cached else part.feed(None, tokens[None])
+    return written
 
 
 def _send(args, differentiate):
@@ -347,12 +380,3 @@ def _clone(value):
 def _backward(output, upstream):
     if upstream is not None and isinstance(output, torch.Tensor) and output.requires_grad:
         (output * upstream).sum().backward()  # of a scalar: backward(upstream) would import sympy, half a second
-
-
-def _plain(value):
-    """Only data comes back: tensors without history or subclass, numbers, tuples and lists of them."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().as_subclass(torch.Tensor).clone()
-    if isinstance(value, (tuple, list)):
-        return type(value)(_plain(item) for item in value)
-    return value

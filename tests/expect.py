@@ -5,17 +5,19 @@ that differ. `close` notes how far every comparison was from its tolerance in `M
 course team can prove the tolerances.
 """
 
-import ast
 import math
 
 import torch
 
+from nanolm.answers import Foreign
 from nanolm.impl import ImplementationError
 from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError
 
 MEASURED = []  # (largest difference, tolerance) of each `close` of the test that runs
 SMALL = 8  # entries of a tensor that is shown whole
 NEAR = 1e-2  # a difference of less than this share of the largest number is said to be a near miss
+
+WHOLE = "What does a whole number or True stand for here?"
 
 
 class Mistake(AssertionError):
@@ -46,6 +48,8 @@ def tensor(got, shape, what="the result", dtype=None):
     """A tensor of this shape (and dtype)."""
     if got is None:
         raise Mistake(f"{what} is None", "a tensor", "None", "Is there a return at the end of the function?")
+    if isinstance(got, Foreign) and got.name.endswith("tensor"):
+        raise Mistake(f"{what} is a {got.name}", "real numbers in a plain tensor", got.name, "Is a step back missing?")
     if not isinstance(got, torch.Tensor):
         raise Mistake(f"{what} is not a tensor", "a tensor", type(got).__name__, "What does your function return?")
     if tuple(got.shape) != tuple(shape):
@@ -81,6 +85,8 @@ def close(got, expected, within, symptom, cause):
         expected = torch.full(got.shape if isinstance(got, torch.Tensor) else (), float(expected), dtype=torch.float64)
         got = torch.as_tensor(got) if isinstance(got, (int, float)) else got
     tensor(got, expected.shape)
+    if expected.is_floating_point():
+        that(got.is_floating_point(), "the result holds no real numbers", WHOLE, "a floating dtype", got.dtype)
     got, expected = got.double(), expected.double()
     if not bool(torch.isfinite(got).all()):
         MEASURED.append((float("inf"), within))
@@ -98,7 +104,7 @@ def close(got, expected, within, symptom, cause):
 def identical(got, expected, symptom, cause):
     """Equal to the last bit."""
     tensor(got, expected.shape)
-    if not torch.equal(got, expected):
+    if got.is_floating_point() != expected.is_floating_point() or not torch.equal(got, expected):
         difference = (got.double() - expected.double()).abs().nan_to_num(torch.inf)
         digits = _digits(float(difference.max()), expected.double())
         raise Mistake(symptom, *_shown(expected, got, difference > 0), cause, digits)
@@ -111,6 +117,7 @@ def differ(got, other, by, symptom, cause):
     """
     shape = other.shape if isinstance(other, torch.Tensor) else getattr(got, "shape", ())
     tensor(got, shape)
+    that(got.is_floating_point(), "the result holds no real numbers", WHOLE, "a floating dtype", got.dtype)
     moves = float((got.double() - other).abs().max()) if got.numel() else 0.0
     that(moves > by, symptom, cause, "a change", f"{moves:.2g}")
 
@@ -138,30 +145,10 @@ def stays_on_meta(work, shape):
     same(result.device.type, "meta", "the result left the input's device", cause)
 
 
-def avoids(source, file, ready_made, cause):
-    """Source text that takes none of these ready-made parts from torch, by an import or as an attribute of a module."""
-    tree = ast.parse(source)
-    for name in _taken_from_torch(tree):
-        that(name not in ready_made, f"{file} uses torch's ready-made {name}, which is the exercise itself", cause)
-
-
-def _taken_from_torch(tree):
-    """Names that a file imports from torch, and attributes of what it has imported: of nn in nn.RMSNorm, of no self."""
-    modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            package = "." * node.level + (node.module or "") + "." if isinstance(node, ast.ImportFrom) else ""
-            for alias in node.names:
-                if (package + alias.name).split(".")[0] == "torch":
-                    modules.add((alias.asname or alias.name).split(".")[0])
-                    yield alias.name
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            root = node.value
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name) and root.id in modules:
-                yield node.attr
+def avoids(taken, cause):
+    """Files that take no ready-made part from torch; `taken` has what they do take of those, {file: names}."""
+    for file, names in taken.items():
+        that(not names, f"{file} uses torch's ready-made {', '.join(names)}, which is the exercise itself", cause)
 
 
 def usable(error, asked, answers):

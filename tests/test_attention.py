@@ -364,7 +364,7 @@ def test_attention_is_your_own(student):
     drawn_attention(student, 72)[2](torch.ones(1, 2, 36), *no_turn(2, 8))
     ready_made = {"MultiheadAttention", "multi_head_attention_forward", "TransformerEncoderLayer"}
     cause = "Can you write it from the four projections? scaled_dot_product_attention is welcome."
-    expect.avoids(student.source("attention"), "attention.py", ready_made, cause)
+    expect.avoids(student.taken_from_torch("attention", ready_made), cause)
 
 
 @pytest.mark.points(3)

@@ -299,7 +299,7 @@ def test_rmsnorm_is_your_own(student):
     called = rmsnorm(student, torch.ones(4)).counted(torch.ones(4))["ready_made"]
     ready_made = {"rms_norm", "RMSNorm"}
     cause = "Can you write it from pow, mean, rsqrt and a product?"
-    expect.avoids(student.source("modules"), "modules.py", ready_made, cause)
+    expect.avoids(student.taken_from_torch("modules", ready_made), cause)
     symptom = "RMSNorm calls torch's ready-made one, which is the exercise itself"
     expect.that(called == 0, symptom, cause, "no such call", called)
 

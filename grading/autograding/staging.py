@@ -57,6 +57,7 @@ def stage(student, handed_in, room, assignment, released):
     notebook, about = rebuild(released, found.cells)
     nbformat.write(notebook, folder / f"{assignment}.ipynb")
     for name, text in take_in(handed_in).files.items():
+        (folder / EXERCISES / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / EXERCISES / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")
     about += _timestamp(handed_in, folder) if plain else []
     return Staged(student, handed_in, folder, (*found.notes, *about), _unsure(notebook, found))

@@ -178,7 +178,7 @@ def grade_in_a_fork(intake, zygote, batch, tests):
     child.start()
     sender.close()
     try:
-        if not receiver.poll(batch.limits.submission * batch.limits.patience + SLACK):
+        if not receiver.poll(batch.limits.longest(tests.parts) + SLACK):
             raise GraderError("grading took too long")
         result = receiver.recv()
     except EOFError:

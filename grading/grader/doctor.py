@@ -3,27 +3,39 @@
 from pathlib import Path
 
 from grading.grader import sandbox
+from grading.grader.batch import GROWTH, SLACK
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
 from grading.grader.states import GraderError
 from grading.grader.walls import bubblewrap
 from grading.patches import ROOT
+from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
 HELP = "say which defences are active on this machine"
 
 # A submission that looks at its own surroundings and says what it sees.
 PROBE = """
-import ctypes, errno, os, platform, resource, socket
+import ctypes, fcntl, os, platform, resource, socket
 KEYCTL = {"x86_64": 250, "aarch64": 219}
+def does(work):
+    try:
+        work()
+        return True
+    except OSError:
+        return False
 def has_keys():
     number = KEYCTL.get(platform.machine())
     return number is None or ctypes.CDLL(None).syscall(number, 0, -3, 1) >= 0  # makes a session keyring
+def has_sockets():
+    return does(socket.socketpair) or any(does(lambda: socket.socket(family).close()) for family in range(1, 46))
+def meets():
+    libc = ctypes.CDLL(None)
+    with open(os.__file__) as shared:
+        locks = does(lambda: fcntl.flock(shared, fcntl.LOCK_SH)) or does(lambda: fcntl.lockf(shared, fcntl.LOCK_SH))
+    watches, queues = libc.inotify_init1(0) >= 0, libc.mq_open(b"/probe", 64, 384, 0) >= 0
+    return locks or watches or queues or libc.shmget(0, 4096, 0o1600) >= 0 or os.path.exists("/dev/pts/ptmx")
 def leaves():
-    try:
-        socket.socket(40, socket.SOCK_STREAM).close()  # AF_VSOCK
-        return True
-    except OSError:
-        return ctypes.CDLL(None).unshare(0x10000000) == 0  # CLONE_NEWUSER
+    return ctypes.CDLL(None).unshare(0x10000000) == 0  # CLONE_NEWUSER
 def sees(path):
     try:
         os.listdir(path)
@@ -36,16 +48,10 @@ def writes(path):
             return True
     except OSError:
         return False
-def connects():
-    try:
-        socket.create_connection(("192.0.2.1", 9), 0.2)
-    except OSError as error:
-        return error.errno != errno.ENETUNREACH  # whoever is refused or waits in vain has a way out
-    return True
 def rope_frequencies(course, tests):
-    return (os.getuid(), os.getppid(), connects(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
+    return (os.getuid(), os.getppid(), has_sockets(), sees(course), sees(tests), writes("/usr"), writes("/dev/shm"),
             resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_NPROC)[0], sees("/proc/1"),
-            has_keys(), leaves())
+            has_keys(), leaves(), meets())
 """
 
 
@@ -97,14 +103,15 @@ def lines():
         seen = wire.decode(head["answer"], found)["output"]
         worker.close()
         groups = sorted(zygote.group.folders)
-    uid, parent, network, course, tests, usr, shared, memory, processes, proc, keys, way_out = seen
+    uid, parent, sockets, course, tests, usr, shared, memory, processes, proc, keys, way_out, meets = seen
     limits = zygote.limits
     yield _line("own user", uid >= sandbox.FIRST_UID, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")
-    yield _line("no network", not network, "its own network namespace, without an interface")
+    yield _line("no network", not sockets, "no socket of any kind (seccomp), and no interface in its network namespace")
+    yield _line("no meeting", not meets, "no locks, watches, shared memory, queues or terminals that two could share")
     yield _line("no keyrings", not keys, "the kernel's key store, which no namespace hides, is refused (seccomp)")
-    yield _line("kernel calls", not way_out, "no own namespace, no mount, no socket to the machine below (seccomp)")
+    yield _line("kernel calls", not way_out, "no namespace, no mount, nothing that reaches another process (seccomp)")
     yield _line("course hidden", not course and not tests, "no grading/, reference/, tests/, no other submission")
     yield _line("read-only", not usr and not shared, f"one private folder of {limits.room >> 20} MiB can be written")
     yield _line("memory limit", 0 < memory <= limits.process["AS"], f"{memory >> 30} GiB a process (rlimit)")
@@ -112,6 +119,20 @@ def lines():
     yield _line("memory cgroup", "memory" in groups or "unified" in groups, "a limit for all processes together")
     yield _line("pids cgroup", "pids" in groups or "unified" in groups, "a limit for all processes together")
     yield _line("time limit", True, f"{limits.call:g} s a call, {limits.part:g} a part, {limits.submission:g} in all")
+    yield _line("in all", True, bounds(limits))
+
+
+def bounds(limits):
+    """What one submission can cost, whatever it does."""
+    import parts
+
+    count = len(parts.PARTS + parts.ADVICE)
+    longest = limits.longest(count) + SLACK
+    files = f"{BYTES_LIMIT >> 20} MiB in {FILES_LIMIT} files is read of it"
+    return (
+        f"one submission costs at most {limits.most(count):g} s at work or asleep, {longest / 60:.0f} minutes on a "
+        f"busy machine; {limits.memory >> 30} GiB, and {GROWTH >> 30} GiB for its answers; {files}"
+    )
 
 
 def _line(name, active, detail):

@@ -1,10 +1,9 @@
-"""What is taken in of a submission: the week's files, as text, and a sentence for each that is not.
+"""What is taken in of a submission: the week's files and every .py beside them, and why others are not.
 
 Files are opened without following links, and only regular ones of a sensible size are read. Nothing
-else of a submission is looked at: no other module, no configuration, no notebook.
+else of a submission is looked at: no data, no configuration, no notebook.
 """
 
-import codecs
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +11,18 @@ from pathlib import Path
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.files import read_file
 from nanolm.impl import CONTRACT, ImplementationError
-
-SIZE_LIMIT = 200_000  # bytes of one file; the reference's largest has 10,000
-FOLDERS_LIMIT = 200  # entries of a submission that are looked at
-
-MARKS = {  # byte order mark -> encoding; the long ones first, as one begins with another
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+from nanolm.source import (
+    BYTES_LIMIT,
+    DEEPEST,
+    ENTRIES_LIMIT,
+    FILE_LIMIT,
+    FILES_LIMIT,
+    SourceError,
+    entries,
+    is_folder,
+    python_files,
+    text_of,
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Intake:
     texts: dict = field(default_factory=dict)  # module -> source text
     refused: dict = field(default_factory=dict)  # module -> sentence
     notes: tuple = ()  # sentences for the student about the submission as a whole
+    beside: dict = field(default_factory=dict)  # path of another .py from the week's files on -> source text
+    place: tuple = ()  # names of the folders of the submission down to the week's files
 
     @property
     def folder(self):
@@ -41,8 +43,8 @@ class Intake:
 
     @property
     def files(self):
-        """{file name: text} for a worker."""
-        return {f"{module}.py": text for module, text in self.texts.items()}
+        """{path: text} of all that is taken in."""
+        return {f"{module}.py": text for module, text in self.texts.items()} | self.beside
 
     def source(self, module):
         """The text of one file, as the tests may ask for it."""
@@ -62,7 +64,7 @@ class Refused(Exception):
 
 
 def take_in(folder, name=None):
-    """The Intake of a submission: the week's files at the top of the folder, else in one folder below.
+    """The Intake of a submission: the week's files at its top, else in the one folder below that has them.
 
     Its name is the folder's, unless another is given.
     """
@@ -72,8 +74,10 @@ def take_in(folder, name=None):
         sentence = f"{folder.name} is not a folder: hand in the week's files in one."
         return Intake(name, refused=dict.fromkeys(CONTRACT, sentence))
     place, notes = _place(folder)
+    if place is None:
+        return Intake(name, notes=notes)
     texts, refused = {}, {}
-    for module in CONTRACT if place else ():
+    for module in CONTRACT:
         try:
             text = _text(place / f"{module}.py")
         except Refused as error:
@@ -81,61 +85,65 @@ def take_in(folder, name=None):
         else:
             if text is not None:
                 texts[module] = text
-    return Intake(name, texts, refused, notes)
+    beside, more = _beside(place, texts)
+    return Intake(name, texts, refused, (*notes, *more), beside, place.relative_to(folder).parts)
 
 
 def _place(folder):
     """The folder that holds the week's files, and notes for the student."""
-    if _holds_files(folder):
-        return folder, ()
-    with os.scandir(folder) as entries:
-        below = sorted(entry.name for _, entry in zip(range(FOLDERS_LIMIT), entries, strict=False) if _is_dir(entry))
-    found = [folder / name for name in below if _holds_files(folder / name)]
-    if len(found) == 1:
-        return found[0], ()
+    level = [folder]
+    for _ in range(DEEPEST + 1):
+        found = [place for place in level if _holds_files(place)]
+        if len(found) == 1:
+            return found[0], ()
+        if found:
+            preferred = [place for place in found if place.name == "exercises_en"]
+            if len(preferred) == 1:
+                return preferred[0], ("several folders hold the week's files: exercises_en was graded.",)
+            return None, ("several folders hold the week's files: hand in one.",)
+        level = [place / name for place in level for name in entries(place) if is_folder(place / name)]
+        level = level[:ENTRIES_LIMIT]
     names = ", ".join(f"{module}.py" for module in CONTRACT)
-    if not found:
-        return None, (f"none of the week's files was found: put {names} at the top, or in one folder.",)
-    preferred = [place for place in found if place.name == "exercises_en"]
-    if preferred:
-        return preferred[0], ("several folders hold the week's files: exercises_en was graded.",)
-    return None, ("several folders hold the week's files: hand in one.",)
-
-
-def _is_dir(entry):
-    return entry.is_dir(follow_symlinks=False)
+    return None, (f"none of the week's files was found: put {names} at the top, or in one folder.",)
 
 
 def _holds_files(folder):
     return any(os.path.lexists(folder / f"{module}.py") for module in CONTRACT)
 
 
-def _text(path):
+def _beside(place, texts):
+    """{path: text} of the other Python files, the nearest first, and notes about those that are not taken."""
+    found, left, notes = {}, [], []
+    size = sum(len(text.encode()) for text in texts.values())
+    for path in python_files(place):
+        name = path.relative_to(place).as_posix()
+        if name.removesuffix(".py") in CONTRACT:
+            continue
+        try:
+            text = _text(path, name) if len(texts) + len(found) < FILES_LIMIT else None
+        except Refused as error:
+            notes.append(str(error))
+            continue
+        if text is None or size + len(text.encode()) > BYTES_LIMIT:
+            left.append(name)
+            continue
+        size += len(text.encode())
+        found[name] = text
+    if left:
+        limit = f"of a submission {FILES_LIMIT} Python files of {BYTES_LIMIT >> 20} MiB together are taken"
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        notes.append(f"{limit}: without {left[0]}{more}.")
+    return found, notes
+
+
+def _text(path, name=None):
     """The text of one file, None where there is none, or Refused."""
-    data = _bytes(path)
-    if data is None:
-        return None
-    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
+    name = name or path.name
     try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise Refused(
-            f"{path.name} is not {encoding.removesuffix('-sig').upper()} text (byte {error.start}): save it as UTF-8."
-        ) from None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise Refused(f"{path.name}, line {line}, holds a NUL byte: save it again as text.")
-    if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.split("\n")):
-        number = next(n for n, line in enumerate(text.split("\n"), 1) if line.startswith(("<<<<<<< ", ">>>>>>> ")))
-        raise Refused(f"{path.name}, line {number}, holds the marks of a merge conflict: choose one version.")
-    return text
-
-
-def _bytes(path):
-    try:
-        return read_file(path, SIZE_LIMIT)
+        return text_of(read_file(path, FILE_LIMIT), name)
     except FileNotFoundError:
         return None
     except Unfit as error:
-        raise Refused(f"{path.name} {error}.") from None
+        raise Refused(f"{name} {error}.") from None
+    except SourceError as error:
+        raise Refused(str(error)) from None

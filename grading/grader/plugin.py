@@ -25,6 +25,11 @@ class GraderPlugin:
         self.intake, self.office = Intake("nobody"), None
         self.tests = []  # the entries of tests/conftest.py, with the grader's states
 
+    @property
+    def parts(self):
+        """How many parts of the week the tests ask."""
+        return len({item.part for item in self._items})
+
     def run(self, intake, office, golden, seed, only=None, known_states=()):
         """Run the tests, or `only` those with these ids, on a submission: their entries. GraderError if that fails.
 

@@ -9,9 +9,19 @@ import torch
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
 from grading.grader.states import REFUSED, TIMED_OUT
+from nanolm.answers import Foreign
 from nanolm.counting import COUNTS
 from nanolm.impl import CONTRACT, ImplementationError
-from nanolm.subject import FUNCTIONS, ContractError, NotStarted, Outcome, StudentError, Subject
+from nanolm.subject import (
+    FUNCTIONS,
+    ContractError,
+    NotStarted,
+    Outcome,
+    StudentError,
+    Subject,
+    in_chunks,
+    token_by_token,
+)
 
 MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS
 OUTCOME_FIELDS = {"output", "inputs", "grad", "grads", "cache", "cache_length"}
@@ -23,13 +33,14 @@ class Office:
     It keeps the time: no call, no part and no submission may use more than its limit.
     """
 
-    def __init__(self, zygote, files):
-        self.zygote, self.files = zygote, files
+    def __init__(self, zygote, intake, allowance, run):
+        self.zygote, self.intake = zygote, intake
+        self._allowance, self._run = allowance, run
         self.lost = None  # the WorkerLost of the test that is running
         self._worker = None
         self._part = None
         self._begins = False  # no question of this test has been asked yet
-        self._used = {}  # part -> seconds
+        self._bytes = 0  # of the answers to this test, as fp64
         self.forget()
         self.flood = False  # code has printed much
         self._handles = 0
@@ -38,7 +49,7 @@ class Office:
         """A test of this part begins."""
         if part != self._part:
             self.close()
-        self._part, self.lost, self._begins = part, None, True
+        self._part, self.lost, self._begins, self._bytes = part, None, True, 0
 
     def close(self):
         """End the worker that is there."""
@@ -88,6 +99,24 @@ class Office:
         self._handles += 1
         return self._handles
 
+    def taken_from_torch(self, module, among):
+        """What Subject.taken_from_torch gives, read by a worker that has run no code of the submission yet.
+
+        Where that is not possible nothing is taken: Python can't import such a file either.
+        """
+        if module not in self.intake.texts:
+            raise ImplementationError(self.intake.why_missing(module))
+        worker = self.zygote.start(self.intake.files, self.intake.place)
+        arguments = {"args": wire.encode((sorted(among),), []), "kwargs": wire.encode({}, [])}
+        question = {"do": "taken", "name": module, **arguments}
+        try:
+            head, found = worker.ask(question, [], self.zygote.limits.call)
+            return wire.decode(head["answer"], found) if "answer" in head else {}
+        except WorkerLost:
+            return {}
+        finally:
+            worker.close()
+
     def refuse(self, sentence):
         """End the worker: its answer has not the agreed form. Always raises WorkerLost."""
         self.close()
@@ -97,29 +126,27 @@ class Office:
     def _ask(self, request, tensors):
         seconds = self._seconds_left()
         if self._worker is None:
-            self._worker = self.zygote.start(self.files)
+            self._worker = self.zygote.start(self.intake.files, self.intake.place)
         try:
             head, found = self._worker.ask(request, tensors, seconds)
         finally:
-            self._used[self._part] = self._used.get(self._part, 0.0) + self._worker.used
+            self._allowance.use(self._run, self._part, self._worker.used)
             self.flood = self.flood or self._worker.flood
         try:
             if "error" in head:
                 raise error_of(head["error"])
+            self._bytes += sum(8 * tensor.numel() for tensor in found)
+            if self._bytes > self.zygote.limits.answers:
+                raise wire.WireError("the answers to this test are too large together")
             return wire.decode(head["answer"], found)
         except wire.WireError as error:
             self.refuse(error)
 
     def _seconds_left(self):
-        limits = self.zygote.limits
-        left = {
-            "part": limits.part - self._used.get(self._part, 0.0),
-            "submission": limits.submission - sum(self._used.values()),
-        }
-        for what, seconds in left.items():
-            if seconds <= 0:
-                raise WorkerLost(TIMED_OUT, f"the time of the whole {what} is used up")
-        return min(limits.call, *left.values())
+        seconds = self._allowance.left(self._run, self._part)
+        if seconds <= 0:
+            raise WorkerLost(TIMED_OUT, "the time that it may take is used up")
+        return seconds
 
 
 def error_of(described):
@@ -162,6 +189,10 @@ class RemoteSubject(Subject):
         self.asked["LanguageModel"] = None
         return self._built("LanguageModel", (cfg,), {})
 
+    def taken_from_torch(self, module, among):
+        """{file: names of these that it takes from torch}, read by a worker of its own."""
+        return self.office.taken_from_torch(module, among)
+
     def ask(self, *request, **more):
         """An answer of the office; its exceptions are kept in the transcript, as in process."""
         try:
@@ -171,13 +202,17 @@ class RemoteSubject(Subject):
             raise
 
     def outcome(self, answer, given):
+        """The Outcome of a call with these inputs, kept in the transcript."""
+        return self.noted(self.read_outcome(answer, given))
+
+    def read_outcome(self, answer, given):
         """The Outcome of a call with these inputs, which come back; as None where they are as they were."""
         if not isinstance(answer, dict) or set(answer) != OUTCOME_FIELDS or not _well_formed(answer, len(given)):
             self.office.refuse("it is not the outcome of a call")
         answer["inputs"] = [
             _clone(before) if now is None else now for before, now in zip(given, answer["inputs"], strict=True)
         ]
-        return self.noted(Outcome(**answer))
+        return Outcome(**answer)
 
     def _built(self, name, args, kwargs):
         handle = self.office.new_handle()
@@ -194,7 +229,7 @@ def _well_formed(answer, count):
     return (
         isinstance(answer["inputs"], list)
         and len(answer["inputs"]) == count
-        and all(gradient is None or isinstance(gradient, torch.Tensor) for gradient in gradients)
+        and all(gradient is None or isinstance(gradient, (torch.Tensor, Foreign)) for gradient in gradients)
         and isinstance(answer["cache"], list)
         and all(isinstance(layer, tuple) and len(layer) == 2 for layer in answer["cache"])
         and isinstance(answer["cache_length"], int)
@@ -235,12 +270,22 @@ class RemotePart:
 
     def cached(self, *args, chunks, window=None):
         """Feed the sequence in chunks through a cache."""
-        return self.subject.outcome(self._ask("cached", *args, chunks=chunks, window=window), ())
+        return self.subject.noted(in_chunks(self, args, chunks, window))
 
     def greedy(self, tokens, count):
         """`count` new tokens after tokens (T,), by a language model."""
-        answer = self._ask("greedy", tokens, count)
-        return answer if isinstance(answer, list) else self.subject.office.refuse("it is not a list of tokens")
+        return token_by_token(self, tokens, count)
+
+    def open_cache(self, window=None):
+        """A new cache in the worker, by its number there."""
+        handle = self.subject.office.new_handle()
+        self.subject.office.order("cache", "", (window,), part=self._handle, **{"as": handle})
+        return handle
+
+    def feed(self, cache, *args):
+        """One call with the cache of this number, or with none."""
+        answer = self.subject.ask("feed", "", args, part=self._handle, cache=cache)
+        return self.subject.read_outcome(answer, ())
 
     def counted(self, *args, training=False):
         """What one forward makes torch do; with `training` a backward belongs to it."""
@@ -256,7 +301,7 @@ class RemotePart:
 
     def state(self):
         """The state dict."""
-        return self._names("state", torch.Tensor)
+        return self._names("state", (torch.Tensor, Foreign))
 
     def shapes(self):
         """Name -> shape of every parameter."""

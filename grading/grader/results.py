@@ -44,7 +44,8 @@ def setting(arguments, secret, sandboxed, limits, made_by=None):
 
 def key_of(intake, setting):
     """The key of one submission under `setting`: versions, secret's fingerprint, sandbox, tests."""
-    taken = {"texts": intake.texts, "refused": intake.refused, "notes": intake.notes, "setting": setting}
+    taken = {"files": intake.files, "place": intake.place, "refused": intake.refused, "notes": intake.notes}
+    taken["setting"] = setting
     return hashlib.sha256(json.dumps(taken, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -74,8 +74,11 @@ class Zygote:
                 os.sched_setaffinity(self._pid, os.sched_getaffinity(0))
         self._ready = True
 
-    def start(self, files):
-        """A new Worker on the files {name: text} of a submission, before any of its code has run."""
+    def start(self, files, place=()):
+        """A new Worker on the files {path: text} of a submission, before any of its code has run.
+
+        They lie in folders of the names in `place`, as in what was handed in.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             settings = {
@@ -89,7 +92,7 @@ class Zygote:
                 # NPROC would count all processes of whoever grades
                 settings["limits"] = {name: value for name, value in settings["limits"].items() if name != "NPROC"}
             keeper = self._ask({"start": settings}, [theirs.fileno()])["keeper"]
-        return Worker(self, ours, keeper, files)
+        return Worker(self, ours, keeper, files, place)
 
     def stop(self, keeper, grace):
         """End a worker and all that it started; 128 + the signal that ended it, or its exit code."""
@@ -145,7 +148,7 @@ class Zygote:
 class Worker:
     """One process of student code, asked over its wire. The first failure ends it."""
 
-    def __init__(self, zygote, sock, keeper, files):
+    def __init__(self, zygote, sock, keeper, files, place):
         self._zygote, self._sock, self._keeper = zygote, sock, keeper
         self._oom_before = zygote.group.kills_for_memory()
         self.lost = None  # the WorkerLost that ended it
@@ -153,7 +156,7 @@ class Worker:
         self.flood = False  # it says that its code has printed much
         stopwatch.announce(sock)
         try:
-            self._pid = self._set_up(files, wire.within(START_SECONDS))
+            self._pid = self._set_up(files, place, wire.within(START_SECONDS))
         except (wire.WireTimeout, wire.WireClosed, wire.WireError):
             raise GraderError(f"a worker could not be set up: {zygote.last_words()}") from None
 
@@ -180,9 +183,11 @@ class Worker:
             self._zygote.drop(self._keeper)
             self.lost = WorkerLost(CRASHED, "it has ended")
 
-    def _set_up(self, files, left):
+    def _set_up(self, files, place, left):
         """Hand over the files; the number of the process that has taken them."""
-        wire.send(self._sock, {"files": files}, [], left)
+        texts = [text.encode("utf-8") for text in files.values()]
+        head = {"files": [[path, len(text)] for path, text in zip(files, texts, strict=True)], "place": list(place)}
+        wire.send(self._sock, head, list(map(wire.tensor_of_bytes, texts)), left)
         wire.wait(self._sock, left)
         pid = stopwatch.sender(self._sock)
         wire.receive(self._sock, left)

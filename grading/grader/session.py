@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from grading.grader.allowance import Allowance
+from grading.grader.inside.text import clean
 from grading.grader.plugin import GraderPlugin
 from grading.grader.remote import Office
 from grading.grader.states import (
@@ -89,18 +91,18 @@ def grade(intake, zygote, exam, tests):
     `tests` is the GraderPlugin that has collected them.
     """
 
-    offices = []
+    offices, allowance = [], Allowance(zygote.limits, tests.parts)
 
-    def run(*args):
-        offices.append(Office(zygote, intake.files))
+    def run(name, *args):
+        offices.append(Office(zygote, intake, allowance, name))
         return tests.run(intake, offices[-1], *args)
 
-    private = run(exam.answers, exam.seed)
+    private = run("private", exam.answers, exam.seed)
     states = {test["name"]: test["outcome"] for test in private}
 
     def in_public(state):
         ids = {test["id"] for test in private if test["outcome"] == state}
-        return run(PUBLIC_ANSWERS, 0, ids, states) if ids else []
+        return run("public", PUBLIC_ANSWERS, 0, ids, states) if ids else []
 
     public = in_public(FAILED)
     if any(test["outcome"] == PASSED for test in public):  # looked up? then what waits may be looked up too
@@ -133,8 +135,10 @@ def unheard():
 def _head(intake):
     return {
         "submission": intake.name,
-        "notes": list(intake.notes),
-        "files": {module: "taken in" for module in intake.texts} | intake.refused,
+        "notes": list(map(clean, intake.notes)),
+        "files": {module: "taken in" for module in intake.texts}
+        | {clean(path): "taken in" for path in intake.beside}
+        | intake.refused,
     }
 
 

@@ -1,5 +1,6 @@
 """How long student code has run: by the processor, and by the clock where it sleeps."""
 
+import os
 import socket
 import struct
 import sys
@@ -7,6 +8,8 @@ import time
 from pathlib import Path
 
 LOOK = 0.05  # seconds: a right answer takes a few milliseconds
+TICK = os.sysconf("SC_CLK_TCK")
+MOST_PROCESSES = 200  # that are looked at; more than a worker may have
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
@@ -14,14 +17,15 @@ class Stopwatch:
     """The time of one call of the process `pid`, which may use `seconds`; by the clock `patience` times as many.
 
     On a busy machine a process gets less of the processor than the clock says, and that is not its fault: what it
-    waits for its turn does not count. What it sleeps counts, once it has not answered for `LOOK` seconds.
+    waits for its turn does not count. What it sleeps counts, once it has not answered for `LOOK` seconds, and from
+    then on what the processes use that it has started.
     """
 
     def __init__(self, pid, seconds, patience):
         self._pid, self._seconds, self._patience = pid, seconds, patience
         self._began, self._before = time.monotonic(), cpu_seconds(pid)
-        self._most = 0.0
-        self._looked = None  # the clock and the turns waited for, when the process was looked at first
+        self._most = self._children = 0.0
+        self._looked = None  # the clock, the turns waited for and its children's seconds, when it was looked at first
 
     def used(self):
         """Seconds used so far. Of a process that has ended, what was known while it ran."""
@@ -35,6 +39,9 @@ class Stopwatch:
             return by_the_clock
         now = cpu_seconds(self._pid)
         used = max(0.0 if now is None else now - self._before, by_the_clock / self._patience)
+        if self._looked:
+            self._children = max(self._children, children_seconds(self._pid) - self._looked[2])
+            used += self._children
         turns = waiting_seconds(self._pid) if self._looked else None
         if turns is None:
             return used
@@ -48,7 +55,7 @@ class Stopwatch:
             if clock - self._began < LOOK:
                 return min(left, LOOK)
             turns = waiting_seconds(self._pid)
-            self._looked = None if turns is None else (clock, turns)
+            self._looked = None if turns is None else (clock, turns, children_seconds(self._pid))
         return max(left, 0.01) if left > 0 else left
 
 
@@ -71,6 +78,37 @@ def waiting_seconds(pid):
         return sum(int((task / "schedstat").read_text(encoding="ascii").split()[1]) for task in tasks) / 1e9
     except OSError:  # it has ended, or this system has no such files
         return None
+
+
+def children_seconds(pid):
+    """Processor seconds of all that a worker has started, ended or not; 0 where that can't be known."""
+    if pid is None:
+        return 0.0
+    try:
+        keeper = int(_stat(pid)[1])  # its parent, which takes in whom it leaves behind
+        total, found = sum(_seconds(pid)[2:]), [keeper]
+        for process in found:
+            tasks = Path("/proc", str(process), "task").iterdir()
+            words = " ".join((task / "children").read_text(encoding="ascii") for task in tasks).split()
+            found += list(map(int, words))[: MOST_PROCESSES - len(found)]
+    except OSError:  # it has ended, or this system has no such files
+        return 0.0
+    for process in set(found) - {pid}:
+        try:
+            total += sum(_seconds(process))
+        except OSError:
+            pass  # it has ended, and counts as its parent's
+    return total
+
+
+def _stat(pid):
+    """The fields of /proc/PID/stat after the process's name, which may hold anything."""
+    return Path("/proc", str(pid), "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def _seconds(pid):
+    """Seconds of a process: its own and the system's for it, and both of its ended children."""
+    return [int(field) / TICK for field in _stat(pid)[11:15]]
 
 
 def announce(sock):

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import expect
+from nanolm.answers import plain
+from nanolm.source import taken_from_torch
 
 NAN, ONE = torch.full((2,), torch.nan), torch.ones(2)
 
@@ -12,6 +14,22 @@ NAN, ONE = torch.full((2,), torch.nan), torch.ones(2)
 def test_nothing_is_near_what_is_not_finite(got, expected):
     with pytest.raises(AssertionError):
         expect.close(got, expected, 1e9, "the results differ", "Why?")
+
+
+OTHER_NUMBERS = (ONE.bool(), ONE.int(), *map(plain, (ONE + 0j, ONE.to_sparse(), ONE.to(torch.float8_e5m2))))
+
+
+@pytest.mark.parametrize("got", OTHER_NUMBERS, ids=str)
+def test_a_real_number_is_asked_and_nothing_that_equals_one(got):
+    asks = (
+        lambda: expect.close(got, ONE, 9.0, "the results differ", "Why?"),
+        lambda: expect.close(got, 1.0, 9.0, "the results differ", "Why?"),
+        lambda: expect.identical(got, ONE, "the results differ", "Why?"),
+        lambda: expect.differ(got, ONE * 5, 0.1, "nothing changes", "Why?"),
+    )
+    for ask in asks:
+        with pytest.raises(expect.Mistake):
+            ask()
 
 
 def test_what_is_near_is_near():
@@ -87,8 +105,9 @@ READY_MADE = {
 
 @pytest.mark.parametrize("source", READY_MADE)
 def test_only_what_comes_from_torch_is_ready_made(source):
+    taken = {"modules.py": taken_from_torch(source, {"rms_norm", "RMSNorm"})}
     if READY_MADE[source]:
         with pytest.raises(expect.Mistake, match="ready-made"):
-            expect.avoids(source, "modules.py", {"rms_norm", "RMSNorm"}, "why")
+            expect.avoids(taken, "why")
     else:
-        expect.avoids(source, "modules.py", {"rms_norm", "RMSNorm"}, "why")
+        expect.avoids(taken, "why")

@@ -7,33 +7,19 @@ import time
 
 import psutil
 import pytest
-from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS, LISTED, OF_OTHER_TESTS
+from attacks.play import MODES, faults, gradebook, play, played
+from attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
 
 from grading.grader import sandbox
-from grading.grader.batch import Batch, prepare
-from grading.grader.intake import take_in
-from grading.grader.limits import Limits
-from grading.grader.nursery import Nursery
 from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE, ROOT
-
-SECRET = b"the secret of these tests"
-LIMITS = Limits(call=2.0, part=4.0, submission=12.0, patience=3.0)
-MODES = ("sandboxed", "unsandboxed")
-
-
-def played(mode):
-    """The attacks of one mode."""
-    return [name for name, attack in ATTACKS.items() if mode == "sandboxed" or not attack.sandbox_only]
+from grading.patches import ROOT
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder of the grader's, with a gradebook that an attack may look for."""
     folder = tmp_path_factory.mktemp("grading")
-    with sqlite3.connect(folder / "gradebook.db") as base:
-        base.execute("create table grade (points)")
-        base.execute("insert into grade values (1)")
+    gradebook(folder)
     return folder
 
 
@@ -47,38 +33,15 @@ def results(place):
             pytest.skip("there is no bubblewrap here")
         if mode not in found:
             found[mode] = None  # where the grader fails it fails once, not for each attack
-            found[mode] = grade_all(place, mode)
+            found[mode] = dict(play(played(mode), mode, place))
         return found[mode] or pytest.fail("the attacks could not be graded")
 
     return of
 
 
-def grade_all(place, mode):
-    submissions = place / mode
-    rope = (REFERENCE / "rope.py").read_text(encoding="utf-8")
-    names = {"course": ROOT, "victim": place / "gradebook.db", "submissions": submissions}
-    for name in played(mode):
-        (submissions / name).mkdir(parents=True)
-        for file, text in ATTACKS[name].files(rope).items():
-            for word, value in names.items():
-                text = text.replace("{" + word + "}", str(value))
-            (submissions / name / file).write_text(text, encoding="utf-8")
-    batch = Batch(prepare(4711, place, ARGUMENTS), SECRET, mode == "sandboxed", LIMITS)
-    intakes = [take_in(path) for path in sorted(submissions.iterdir())]
-    with Nursery(batch.sandboxed, 2) as nursery:
-        return {intake.name: result for intake, result in batch.results(intakes, nursery)}
-
-
 @pytest.mark.parametrize(("mode", "name"), [(mode, name) for mode in MODES for name in played(mode)])
 def test_an_attack_ends_in_its_state_and_steals_nothing(results, mode, name):
-    attack, result = ATTACKS[name], results(mode)[name]
-    assert result["state"] == "graded", result["error"]
-    tests = {test["name"]: test for test in result["tests"]}
-    met = {tests[name]["state"] for name in ATTACKED}
-    assert met <= attack.states, [(tests[name]["state"], tests[name]["message"]) for name in ATTACKED]
-    assert sum(tests[name]["earned"] for name in ATTACKED) == attack.points
-    assert [tests[name]["state"] for name in BYSTANDERS] == ["passed"] * len(BYSTANDERS)
-    assert all(test["message"] for test in tests.values() if test["state"] != "passed")
+    assert faults(ATTACKS[name], results(mode)[name]) == []
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -18,18 +18,38 @@ LAST_CAPABILITY = 63
 MADV_COLLAPSE, HUGE = 25, 2 << 20
 CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-SINCE_424 = (425, 428, 429, 430, 431, 432, 433, 442)  # io_uring, the new mount calls: one number on every machine
-REFUSED = {  # machine -> its AUDIT_ARCH; its numbers of what no exercise needs; of clone and of socket
-    # add_key, request_key, keyctl, unshare, setns, mount, umount2, pivot_root, chroot, ptrace, process_vm_readv and
-    # _writev, bpf, perf_event_open, userfaultfd
-    "x86_64": (
-        0xC000_003E, (248, 249, 250, 272, 308, 165, 166, 155, 161, 101, 310, 311, 321, 298, 323, *SINCE_424), 56, 41
-    ),
-    "aarch64": (
-        0xC000_00B7, (217, 218, 219, 97, 268, 40, 39, 41, 51, 117, 270, 271, 280, 241, 282, *SINCE_424), 220, 198
-    ),
+# What no exercise needs of the kernel, by its number on x86_64 and on aarch64 (None where there is none).
+REFUSED = {
+    # much to attack, and ways out of the walls
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "unshare": (272, 97), "setns": (308, 268),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "open_by_handle_at": (304, 265), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    # what two workers might tell each other by: sockets, System V and POSIX objects, watched and locked files, the
+    # kernel's own log and counts, pages that are in memory
+    "socket": (41, 198), "socketpair": (53, 199), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202),
+    "connect": (42, 203), "accept4": (288, 242), "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186),
+    "mq_open": (240, 180), "mq_unlink": (241, 181), "inotify_init": (253, None), "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "flock": (73, 32), "syslog": (103, 116),
+    "sysinfo": (99, 179), "mincore": (27, 232), "cachestat": (451, 451), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "futex_waitv": (449, 449), "futex_wake": (454, 454), "futex_wait": (455, 455),
+    "futex_requeue": (456, 456),
+    # a turn that comes later or elsewhere than the others'
+    "setpriority": (141, 140), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274), "sched_setaffinity": (203, 122), "ioprio_set": (251, 30),
 }  # fmt: skip
-CLONE3, CLONE_NEWUSER, AF_VSOCK = 435, 0x1000_0000, 40
+MACHINES = {  # machine -> its AUDIT_ARCH, which of the numbers are its own, and those of clone, fcntl and futex
+    "x86_64": (0xC000_003E, 0, 56, 72, 202),
+    "aarch64": (0xC000_00B7, 1, 220, 25, 98),
+}
+# fcntl: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, seals. Locks can be seen by others.
+FCNTL = (0, 1, 2, 3, 4, 1030, 1032, 1033, 1034)
+# futex: what is the process's own, and waiting, as pthread_join does. Waking others reaches whoever shares a file.
+FUTEX_PRIVATE, FUTEX_WAITS = 128, (0, 9, 256, 265)
+CLONE3, CLONE_NEWUSER = 435, 0x1000_0000
 
 LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -47,10 +67,12 @@ def clone_into_namespaces():
 
 
 def private_mounts(room, size):
-    """An own room of limited size, and nothing to read in /proc."""
+    """An own room of limited size, and nothing to read in /proc; no terminals, which all workers would share."""
     _mount(None, "/", None, MS_REC | MS_PRIVATE)
     _mount("tmpfs", room, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},nr_inodes=2000,mode=1777")
-    _mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,mode=555")
+    for folder in ("/proc", "/dev/pts"):
+        if Path(folder).is_dir():
+            _mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k,mode=555")
 
 
 def limit(limits):
@@ -89,24 +111,29 @@ def drop_rights(uid):
 def refuse_calls():
     """Refuse what no exercise needs of the kernel: what outlives a worker or reaches beyond it, and much to attack.
 
-    Keyrings belong to a uid, and sockets to the machine below this one to nobody: no namespace here hides them.
-    A filter can't see what clone3 is asked for, so that one is said to be missing and clone is used. Calls of another
-    machine's numbering (32 bits, x32) are refused with the others.
+    Many of these no namespace hides. A filter can't see what clone3 is asked for, so that one is said to be missing
+    and clone is used. Calls of another machine's numbering (32 bits, x32) are refused with the others.
     """
     load, equal, at_least, has_bits, give = 0x20, 0x15, 0x35, 0x45, 0x06  # of classic BPF, see seccomp(2)
-    number, architecture, first_argument = 0, 4, 16  # where they stand in what the kernel hands over
+    number, architecture, first_argument, second_argument = 0, 4, 16, 24  # where they stand in what the kernel gives
     allow, refuse, missing = 0x7FFF_0000, 0x0005_0001, 0x0005_0026  # go on; EPERM; ENOSYS
-    machine, refused, clone, socket = REFUSED[platform.machine()]
+    machine, column, clone, fcntl, futex = MACHINES[platform.machine()]
+    refused = [numbers[column] for numbers in REFUSED.values() if numbers[column] is not None]
     steps = [  # operation, where to go on if so, if not, and what with; a word names a step, None is the next one
         (load, None, None, architecture), (equal, None, "refuse", machine),
         (load, None, None, number), (at_least, "refuse", None, 0x4000_0000),
+        (equal, "futex", None, futex), (equal, "fcntl", None, fcntl),
         *((equal, "refuse", None, call) for call in refused),
-        (equal, "clone", None, clone), (equal, "socket", None, socket), (equal, "missing", None, CLONE3),
+        (equal, "clone", None, clone), (equal, "missing", None, CLONE3),
         (give, None, None, allow),
         "clone", (load, None, None, first_argument), (has_bits, "refuse", None, CLONE_NEWUSER),
         (give, None, None, allow),
-        "socket", (load, None, None, first_argument), (equal, "refuse", None, AF_VSOCK),
-        (give, None, None, allow),
+        "fcntl", (load, None, None, second_argument), *((equal, "allow", None, command) for command in FCNTL),
+        (give, None, None, refuse),
+        "futex", (load, None, None, second_argument), (has_bits, "allow", None, FUTEX_PRIVATE),
+        *((equal, "allow", None, operation) for operation in FUTEX_WAITS),
+        (give, None, None, refuse),
+        "allow", (give, None, None, allow),
         "missing", (give, None, None, missing),
         "refuse", (give, None, None, refuse),
     ]  # fmt: skip

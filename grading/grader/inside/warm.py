@@ -75,5 +75,3 @@ def _ask(desk, do, name, *args, kwargs=None, **more):
         wire.send(theirs, {"answer": answer}, found)
         head, found = wire.receive(ours)
     wire.decode(head["answer"], found)
-
-

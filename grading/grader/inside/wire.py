@@ -11,12 +11,12 @@ import re
 import socket
 import struct
 import time
-from dataclasses import dataclass
 
 import torch
 from safetensors import TensorSpec, serialize
 from safetensors.torch import load as tensors_of_bytes
 
+from nanolm.answers import REAL, Foreign, foreign, odd_kind
 from nanolm.config import ModelConfig
 
 from .text import clean
@@ -30,18 +30,11 @@ ITEMS_LIMIT = 4_096  # values in one frame
 RANK_LIMIT = 16
 AXIS_LIMIT = 1 << 17  # of which a tensor without entries may be long, and cut into as many
 WHOLE_LIMIT = 1 << 256
+ROW = 1 << 10
 
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
-        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
-    )
-}
 RAISED_FIELDS = ("kind", "message", "place", "line", "tensors", "axis")  # of a StudentError
 ERROR_FIELDS = ("type", "name", *RAISED_FIELDS)
 UNASKED = "nobody has asked for it"  # early or late: which of the two is a matter of chance
-COMPLEX = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
 
 class WireError(Exception):
@@ -130,6 +123,12 @@ def bytes_of_tensors(tensors):
     return serialize({str(index): _spec(tensor) for index, tensor in enumerate(tensors)})
 
 
+def tensor_of_bytes(data):
+    """Bytes as rows of a tensor, filled up: a text in the header would be six times as long in some languages."""
+    filled = bytearray(data) + bytes(ROW - len(data) % ROW)
+    return torch.frombuffer(filled, dtype=torch.uint8).view(-1, ROW)
+
+
 def _spec(tensor):
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorSpec(dtype=dtype, shape=tensor.shape, data_ptr=tensor.data_ptr(), data_len=tensor.nbytes)
@@ -163,7 +162,7 @@ def _tensors(data):
     tensors = [found[str(index)] for index in range(len(found))]
     for tensor in tensors:
         _check_shape(tensor.shape)
-        if tensor.dtype not in DTYPES.values():
+        if tensor.dtype not in REAL.values():
             raise WireError(f"a tensor has the dtype {tensor.dtype}")
     return tensors
 
@@ -192,7 +191,8 @@ def encode(value, tensors):
         return {kind: [encode(item, tensors) for item in value]}
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {"dict": [[clean(name), encode(item, tensors)] for name, item in value.items()]}
-    return _encode_number(value) or {"object": clean(type(value).__name__)}
+    name = value.name if isinstance(value, Foreign) else type(value).__name__
+    return _encode_number(value) or {"object": clean(name)}
 
 
 def _encode_number(value):
@@ -207,21 +207,13 @@ def _encode_number(value):
 
 def _encode_tensor(value, tensors):
     value = value.detach()
+    if kind := odd_kind(value):
+        return {"object": kind}
     if value.device.type == "meta":
         return {"meta": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
-    if value.dtype in COMPLEX:
-        return {"complex": encode(torch.view_as_real(value.resolve_conj()), tensors)}
-    if value.dtype not in DTYPES.values() or value.layout != torch.strided:
-        return {"object": clean(f"{value.dtype} {value.layout} tensor")}
-    tensors.append(value.as_subclass(torch.Tensor).cpu().clone(memory_format=torch.contiguous_format))
+    value = value.as_subclass(torch.Tensor).cpu().resolve_neg()
+    tensors.append(value.clone(memory_format=torch.contiguous_format))
     return {"tensor": len(tensors) - 1}
-
-
-@dataclass(frozen=True)
-class Foreign:
-    """Something that is no data: only its type's name crossed the line."""
-
-    name: str
 
 
 def decode(value, tensors):
@@ -286,7 +278,7 @@ class _Decoder:
             raise WireError("a configuration is impossible") from None
 
     def _object(self, content, value, depth):
-        return type(_type_name(content), (Foreign,), {})(clean(content))
+        return foreign(_type_name(content))
 
     def _tensor(self, content, value, depth):
         if type(content) is not int or not 0 <= content < len(self.tensors):
@@ -302,20 +294,14 @@ class _Decoder:
         elements = 1
         for axis in shape:
             elements *= axis
-        dtype = DTYPES.get(value["dtype"]) if isinstance(value["dtype"], str) else None
+        dtype = REAL.get(value["dtype"]) if isinstance(value["dtype"], str) else None
         if dtype is None or elements > 1 << 40:
             raise WireError("a tensor on the meta device is impossible")
         return torch.empty(shape, dtype=dtype, device="meta")
 
-    def _complex(self, content, value, depth):
-        pairs = self.value(content, depth + 1)
-        if not isinstance(pairs, torch.Tensor) or pairs.dtype not in COMPLEX.values() or pairs.shape[-1:] != (2,):
-            raise WireError("a complex tensor is not one")
-        return torch.view_as_complex(pairs)
-
 
 _FORMS = {  # form -> the fields that come with it
-    **dict.fromkeys(("text", "list", "tuple", "dict", "config", "object", "tensor", "complex"), set()),
+    **dict.fromkeys(("text", "list", "tuple", "dict", "config", "object", "tensor"), set()),
     **dict.fromkeys(("whole", "real"), {"type"}),
     "meta": {"dtype"},
 }
@@ -335,4 +321,4 @@ def _typed(kind, number, name):
 
 def _type_name(name):
     name = clean(_require(name, str))
-    return name if name.isidentifier() and len(name) <= 60 else "object"
+    return name if re.fullmatch(r"\w[\w ]{0,59}", name, re.ASCII) else "object"

@@ -145,7 +145,7 @@ def _become_worker(settings, wire_fd):
         confine.drop_rights(settings["uid"])
     else:
         confine.die_with_parent()
-    if sys.platform == "linux" and (settings["namespaces"] or platform.machine() in confine.REFUSED):
+    if sys.platform == "linux" and (settings["namespaces"] or platform.machine() in confine.MACHINES):
         confine.refuse_calls()
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):

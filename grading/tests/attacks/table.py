@@ -101,7 +101,7 @@ class Attack:
     points: int = 0  # of the attacked tests
     beside: dict = field(default_factory=dict)  # other files of the submission
     sandbox_only: bool = False  # the two zones alone don't stop it
-    both_parts: bool = False  # the bystanders are lost too
+    says: str = ""  # in the message of each attacked test
 
     def files(self, rope):
         """The submission's files; `rope` is the right rope.py."""
@@ -126,7 +126,8 @@ ROWS = [
     Attack("nothing", "control: an honest wrong answer"),
     Attack("right", "control: a right answer", RIGHT, states=PASSED, points=5),
     Attack("shadow_modules", "torch.py or ipykernel_launcher.py beside the notebook",
-           beside={"torch.py": EVIL, "ipykernel_launcher.py": EVIL, "safetensors.py": EVIL, "json.py": EVIL}),
+           imports="import json, numpy, safetensors.torch",
+           beside={"torch.py": EVIL, "ipykernel_launcher.py": EVIL, "numpy.py": EVIL, "json.py": EVIL}),
     Attack("configuration_beside", "conftest.py, sitecustomize.py, pytest.ini, nbgrader_config.py beside the code",
            beside={"conftest.py": EVIL, "sitecustomize.py": EVIL, "pytest.ini": "[pytest]\naddopts = --collect-only\n",
                    "nbgrader_config.py": EVIL, "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-x'\n"}),
@@ -261,7 +262,7 @@ return x
            beside={"modules.py": MODULE[:150]}, states=FAILED),
     Attack("merge_conflict", "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
            beside={"modules.py": "x = 1\n<<<<<<< HEAD\ny = 1\n=======\n>>>>>>> theirs\n"},
-           states={"not submitted"}),
+           says="modules.py, line 2, holds the marks of a merge conflict: choose one version."),
     Attack("notebook_that_is_no_json",
            "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
            RIGHT, states=PASSED, points=5, beside={"week06.ipynb": "{", "week06 (1).ipynb": ""}),
@@ -379,7 +380,26 @@ return norm(x)
     Attack("empty_tensor", "own", "return x[:0]"),
     Attack("wrong_dtype", "own", "return x.to(torch.int64)"),
     Attack("unusual_dtype", "own", "return x.to(torch.float8_e4m3fn)"),
-    Attack("complex_tensor", "own", "return x.to(torch.complex64)"),
+    Attack("complex_tensor", "own", "return x.to(torch.complex64)", says="complex64 tensor"),
+    Attack("complex_with_right_real_parts", "own", "return torch.complex(self.right(x), torch.rand_like(x))"),
+    Attack("complex_that_is_real", "own", "return self.right(x).to(torch.complex128)"),
+    Attack("complex_ones", "own", "return torch.complex(torch.ones_like(x), torch.rand_like(x))"),
+    Attack("negative_by_a_mark", "own", "return torch.complex(x, -self.right(x)).conj().imag", states=PASSED, points=5),
+    Attack("true_for_one", "own", "return torch.ones_like(x, dtype=torch.bool)"),
+    Attack("whole_numbers", "own", "return torch.ones_like(x, dtype=torch.int64)"),
+    Attack("unsigned_sixteen", "own", "return self.right(x).to(torch.uint16)"),
+    Attack("compressed_rows", "own", "return self.right(x).flatten(0, -2).to_sparse_csr()"),
+    Attack("mkldnn_layout", "own", "return self.right(x).to_mkldnn()"),
+    Attack("nested_tensor", "own", "return torch.nested.nested_tensor(list(self.right(x)))"),
+    Attack("tuple_around_it", "own", "return (self.right(x),)"),
+    Attack("lists_of_numbers", "own", "return self.right(x).tolist()"),
+    Attack("array_of_numpy", "own", "return self.right(x).detach().numpy()"),
+    Attack("subclass_of_a_wrapper", "own", "return Wrapper._make_wrapper_subclass(Wrapper, x.shape)", """
+class Wrapper(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        return torch.ones(3)
+""", states=FAILED | CRASHED | REFUSED),
     Attack("wrong_device", "own", "return torch.empty_like(x, device='meta')", states=FAILED),
     Attack("sparse_tensor", "own", "return x.to_sparse()"),
     Attack("quantized_tensor", "own", "return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)"),
@@ -498,7 +518,68 @@ return x
     Attack("tells_its_input", "own", "raise ValueError(repr(x.flatten().tolist()))"),
 ]  # fmt: skip
 
-ATTACKS = {attack.name: attack for attack in (*ROWS, *WIRE, *TENSORS, *PROCESS)}
+# Ways by which two workers could tell each other something: a try that succeeds gives the right answer away.
+TELLS = {
+    "abstract_socket": "socket.socket(socket.AF_UNIX).bind(chr(0) + 'nanolm')",
+    "datagram_pair": "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
+    "netlink": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 2)",
+    "machine_below": "socket.socket(40, socket.SOCK_STREAM)",
+    "cryptography_socket": "socket.socket(38, socket.SOCK_SEQPACKET)",
+    "locked_file": "fcntl.flock(open(os.__file__), fcntl.LOCK_SH)",
+    "locked_bytes": "fcntl.lockf(open(os.__file__), fcntl.LOCK_SH)",
+    "leased_file": "fcntl.fcntl(open(os.__file__), 1024, 0)",
+    "watched_file": "call(294, 26, 0)",
+    "watched_mount": "call(300, 262, 0, 0)",
+    "shared_memory": "call(29, 194, 7, 4096, 0o1600)",
+    "semaphore": "call(64, 190, 7, 1, 0o1600)",
+    "message_queue": "call(68, 186, 7, 0o1600)",
+    "posix_queue": "call(240, 180, b'nanolm', 66, 384, None)",
+    "posix_memory": "open('/dev/shm/nanolm', 'w')",
+    "terminal": "os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)",
+    "futex_on_a_shared_file": "call(202, 98, ctypes.addressof(page), 1, 1, None, None, 0)",
+    "count_of_processes": "call(99, 179, ctypes.create_string_buffer(256))",
+    "log_of_the_kernel": "call(103, 116, 3, ctypes.create_string_buffer(256), 256)",
+    "pages_in_memory": "call(27, 232, ctypes.addressof(page) & ~4095, 4096, ctypes.create_string_buffer(4))",
+    "another_turn": "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
+    "another_core": "os.sched_setaffinity(0, {0})",
+    "nice": "os.setpriority(os.PRIO_PROCESS, 0, 19)",
+}
+TELLS_BY = """
+import ctypes, fcntl, os, socket
+page = ctypes.create_string_buffer(8192)
+def call(on_x86, on_arm, *args):
+    found = ctypes.CDLL(None).syscall(on_arm if os.uname().machine == 'aarch64' else on_x86, *args)
+    if found < 0:
+        raise OSError(found)
+"""
+CHANNELS = [
+    Attack(name, "own", f"try:\n    {work}\n    return self.right(x)\nexcept OSError:\n    return x", TELLS_BY,
+           sandbox_only=name in ("posix_memory", "terminal"))
+    for name, work in TELLS.items()
+]  # fmt: skip
+
+COSTS = [
+    Attack("children_that_spin", "own", """
+for _ in range(24):
+    if os.fork() == 0:
+        while True: pass
+time.sleep(0.2)
+return x
+""", "import os, time", states=FAILED | TIMED_OUT, sandbox_only=True),
+    Attack("sleeps_through_everything", "own", "time.sleep(1.5)\nreturn x", "import time", states=FAILED | TIMED_OUT),
+    Attack("an_answer_as_large_as_may_be", "own", "return torch.ones(8_000_000, dtype=torch.uint8)",
+           states=FAILED | REFUSED),
+    Attack("a_chain_of_attributes", "own",
+           beside={"modules.py": MODULE.format(imports="torch" + ".a" * 90_000, forward="        return x")},
+           says="nested too deeply"),
+    Attack("chains_without_end", "own", imports="def f():\n" + ("    torch" + ".a" * 400 + "\n") * 200),
+    Attack("brackets_without_end", "own",
+           beside={"modules.py": MODULE.format(imports="x = " + "(" * 90_000, forward="        return x")}),
+    Attack("minus_without_end", "own", beside={"modules.py": "x = " + "-" * 190_000 + "1\n"}, says="nested too deeply"),
+    Attack("a_helper_of_many", "own", beside={f"part{n}.py": "x = 1\n" for n in range(60)}),
+]  # fmt: skip
+
+ATTACKS = {attack.name: attack for attack in (*ROWS, *WIRE, *TENSORS, *PROCESS, *CHANNELS, *COSTS)}
 
 # Every row of the list of attacks, by its first column.
 LISTED = (
