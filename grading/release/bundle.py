@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from grading import stubs
 from grading.release.errors import ReleaseError
-from grading.release.packages import student_constraints, student_pyproject
+from grading.release.packages import student_pyproject
 from grading.stubs import ROOT
 
 NAME = "nanolm-week06"
@@ -20,6 +20,8 @@ TAKEN = (
     "tests/fingerprints.safetensors",
     "tests/golden/*.safetensors",
     "notebooks/*.ipynb",
+    "set_up.py",
+    "constraints.txt",
     "requirements-weights.txt",
     "LICENSE",
 )
@@ -39,7 +41,6 @@ def student_files():
     made |= {
         "README.md": README.read_text(encoding="utf-8"),
         "pyproject.toml": student_pyproject(),
-        "constraints.txt": student_constraints(),
     }
     files |= {path: text.encode("utf-8") for path, text in made.items()}
     return dict(sorted(files.items()))
