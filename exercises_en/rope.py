@@ -38,7 +38,7 @@ def rope_frequencies(H: int, theta: float = 10_000.0) -> torch.Tensor:
 #          angles are at least fp32 (bf16 can't tell position 257 from 256). The result lies on the
 #          positions' device.
 # Time     10 minutes, difficulty 2 of 5; our solution: 3 lines
-# Check    pytest tests/test_rope.py -k rope_cos_sin
+# Check    pytest tests/test_rope.py -k "cos_sin or angles or 256 or tables_lie"
 def rope_cos_sin(positions: torch.Tensor, frequencies: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and sin, each (..., T, H/2), of positions (..., T) times frequencies (H/2,).
 
@@ -46,7 +46,7 @@ def rope_cos_sin(positions: torch.Tensor, frequencies: torch.Tensor) -> tuple[to
     """
     # TODO: every position's angles, their cos and sin
     raise NotImplementedError("exercises_en/rope.py: rope_cos_sin is not started. "
-                              "Check it with: pytest tests/test_rope.py -k rope_cos_sin")
+                              'Check it with: pytest tests/test_rope.py -k "cos_sin or angles or 256 or tables_lie"')
 
 
 # Exercise: apply_rope

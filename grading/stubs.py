@@ -26,7 +26,7 @@ CHECKS = {
     "SwiGLU.forward": "tests/test_modules.py -k swiglu",
     "rmsnorm_backward": "tests/test_backward.py",
     "rope_frequencies": "tests/test_rope.py -k rope_frequencies",
-    "rope_cos_sin": "tests/test_rope.py -k rope_cos_sin",
+    "rope_cos_sin": 'tests/test_rope.py -k "cos_sin or angles or 256 or tables_lie"',
     "apply_rope": "tests/test_rope.py",
     "repeat_kv": "tests/test_attention.py -k repeat_kv",
     "causal_mask": "tests/test_attention.py -k mask",
@@ -107,8 +107,13 @@ def _todo(gap, file):
     return [
         f"{gap.indent}# TODO: {gap.task}",
         f'{opening}"{file}: {gap.exercise.name} is not started. "',
-        f'{" " * len(opening)}"Check it with: {check_command(gap.exercise.name)}")',
+        f"{' ' * len(opening)}{_quoted(f'Check it with: {check_command(gap.exercise.name)}')})",
     ]
+
+
+def _quoted(text):
+    """A string of Python, in single quotes where double ones stand in it."""
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def main():

@@ -1,8 +1,12 @@
 """What `python -m PACKAGE COMMAND` shares: a command is a module with HELP, add_arguments(parser) and run(args)."""
 
 import argparse
+import errno
 import io
+import os
 import sys
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
 def run_command(prog, description, modules, argv=None):
@@ -18,10 +22,26 @@ def run_command(prog, description, modules, argv=None):
         command.set_defaults(run=module.run)
     args = parser.parse_args(argv)
     try:
-        return args.run(args)
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print()
         return 130
+    except BrokenPipeError:  # whoever read has seen enough
+        _give_up_on_stdout()
+        return 141
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _give_up_on_stdout()
+        print(f"The output can't be written: {error.strerror}.", file=sys.stderr)
+        return 1
+
+
+def _give_up_on_stdout():
+    """Python writes what is left once more at its end; let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def refuse(error):

@@ -47,11 +47,14 @@ def _read_smollm2():
 def _speak(args, implementation, words, cfg, state):
     import torch
 
-    from nanolm import tokenizer, weights
+    from nanolm import subject, tokenizer, weights
 
     model = weights.build_model(cfg, state, implementation)
     model.register_forward_hook(_refuse_nan)
     ids = torch.tensor(words.encode(args.prompt).ids)
+    if len(ids) + args.tokens > cfg.T_max:
+        said = f"The prompt has {len(ids):,} tokens, {args.tokens:,} are to come: SmolLM2 was made for {cfg.T_max:,}."
+        raise subject.ContractError(f"{said} Shorten the prompt, or ask for fewer with --tokens.")
     generator = torch.Generator().manual_seed(args.seed)
     ends = tokenizer.end_tokens(words)
     new = model.generate(ids, args.tokens, args.temperature, generator, stop=ends)

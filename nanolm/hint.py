@@ -19,7 +19,8 @@ def add_arguments(parser):
 
 def run(args):
     """Print the hint; 1 where the name is not known."""
-    lines = hint(mistakes().values(), args.name, args.level)
+    name = args.name.split("::")[-1].split("[")[0]  # as pytest prints it, tests/test_modules.py::test_x
+    lines = hint(mistakes().values(), name, args.level)
     if lines is None:
         print(
             f"There is no hint on {args.name!r}: copy a name that pytest prints behind 'nanolm hint'.", file=sys.stderr

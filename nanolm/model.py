@@ -110,5 +110,6 @@ class LanguageModel(nn.Module):
 def _choose(logits, temperature, generator):
     if temperature == 0:
         return logits.argmax(dim=-1)
-    probabilities = torch.softmax(logits.float() / temperature, dim=-1)
+    above = logits.double() - logits.double().amax(dim=-1, keepdim=True)  # 0 at the likeliest, whatever we divide by
+    probabilities = torch.softmax((above / temperature).float(), dim=-1)
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)

@@ -12,7 +12,8 @@ from torch import nn
 # Shapes   x (..., D) -> (..., D), in the dtype of x
 # Formula  x / sqrt(mean(x^2) + eps) * weight, the mean over D
 # Decided  eps stands inside the root. The arithmetic runs in at least fp32 (fp16 overflows at a
-#          square of 256; fp64 stays fp64). Casting back before or after the gain are both right.
+#          square of 256). The cast back may come before or after the gain: the result has the dtype of x
+#          even where the gain has another one. fp64 may stay fp64 or pass through fp32.
 # Time     10 minutes, difficulty 1 of 5
 class RMSNorm(nn.Module):
     """Root mean square norm over the last axis, with a learned gain `weight` of shape (D,).

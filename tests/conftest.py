@@ -6,6 +6,7 @@ asks is still a stub), waiting (a part that this one is made of is not done or n
 advice (right code that keeps, copies or repeats more than it need: no failure, and no points lost).
 """
 
+import argparse
 import json
 import reprlib
 from pathlib import Path
@@ -27,10 +28,28 @@ SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40
 SHORT.maxstring = SHORT.maxother = 200
 
 
+def _count(text):
+    """A number of threads."""
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1024")
+    return int(text)
+
+
+def _new_file(text):
+    """A file that can be written."""
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}: make it first")
+    return path
+
+
 def pytest_addoption(parser):
     group = parser.getgroup("nanolm")
-    group.addoption("--report", metavar="PATH", help="write every test's state and message to this JSON file")
-    group.addoption("--threads", type=int, default=1, help="torch's threads; the tensors are tiny, so 1 is fastest")
+    about = "write every test's state and message to this JSON file"
+    group.addoption("--report", metavar="PATH", type=_new_file, help=about)
+    group.addoption("--threads", type=_count, default=1, help="torch's threads; the tensors are tiny, so 1 is fastest")
     group.addoption("--advice-points", type=int, default=0, metavar="N", help="bonus points of each question of advice")
     group.addoption("--draw-seed", type=int, default=0, help="shift every random input of the tests")
 
@@ -114,6 +133,7 @@ def entry_of(item, student, error):
         "id": item.nodeid,
         "name": item.originalname,
         "part": item.part,
+        "asked": list(student.asked),
         "points": _points(item),
         "outcome": state,
         "message": message,
@@ -174,7 +194,10 @@ def pytest_sessionfinish(session):
         for test in tests:
             test["mistake"] = names.get(test["name"])
         found = {"implementation": session.config.implementation.name, "tests": tests}
-        Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
+        try:
+            path.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        except OSError as error:
+            pytest.exit(f"the report can't be written to {path} ({error.strerror}): name another file", 4)
 
 
 def _implementation_line(config):

@@ -85,7 +85,6 @@ class GraderPlugin:
         except MemoryError as raised:  # what it has said is too large to be told
             error = raised
             entry = self._config.entry_of(item, student, error)
-        entry["asked"] = list(student.asked)
         entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
         entry["exercise"] = error.name if isinstance(error, NotStarted) else ""
         self._refine(entry, error, student.asked)

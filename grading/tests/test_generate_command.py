@@ -5,9 +5,11 @@ import io
 import sys
 
 import pytest
+import torch
 
 from nanolm import weights
 from nanolm.__main__ import main
+from nanolm.model import _choose
 
 ASK = ["generate", "--prompt", "The capital of France is", "--impl", "reference"]
 
@@ -67,3 +69,8 @@ def test_a_console_that_lacks_a_letter_goes_on(monkeypatch):
     assert main([*ASK[:-1], "nowh\u00e9re"]) == 1
     console.flush()
     assert b"NANOLM_IMPL is 'nowh?re'" in console.buffer.getvalue()
+
+
+def test_a_tiny_temperature_takes_the_likeliest():
+    logits = torch.tensor([1.0, 3.0, 2.0])
+    assert all(int(_choose(logits, 10.0**-e, torch.Generator())) == 1 for e in (3, 46, 300))

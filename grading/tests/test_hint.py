@@ -1,9 +1,15 @@
 """`python -m nanolm hint`: a little more each time, for a test or a mistake."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from nanolm.__main__ import main
 from nanolm.hint import command, hint
+from nanolm.impl import ROOT
 
 
 def test_a_mistake_has_three_hints(capsys):
@@ -43,3 +49,26 @@ def test_a_fourth_hint_is_refused(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["hint", "rmsnorm-centers", "4"])
     assert stopped.value.code == 2 and "choose from" in capsys.readouterr().err
+
+
+def test_a_tests_name_may_be_as_pytest_prints_it(capsys):
+    assert main(["hint", "test_rmsnorm_does_not_center"]) == 0
+    plain = capsys.readouterr().out
+    assert main(["hint", "tests/test_modules.py::test_rmsnorm_does_not_center"]) == 0
+    assert capsys.readouterr().out == plain
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_sentence():
+    said = _hint_into("> /dev/full")
+    assert said.returncode == 1 and said.stderr == "The output can't be written: No space left on device.\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell with pipes")
+def test_who_has_read_enough_may_close_the_pipe():
+    assert _hint_into("| true").stderr == ""
+
+
+def _hint_into(where):
+    command = f"'{sys.executable}' -m nanolm hint rmsnorm-centers {where}"
+    return subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
