@@ -1,18 +1,24 @@
 """Run the week's tests on many implementations: forked from one process that has imported torch.
 
-A cold pytest spends two seconds on imports; a fork starts with them. One run a process, so that
-nothing is shared between implementations.
+A cold pytest spends two seconds on imports and half a second to collect; a fork starts with both. One run a
+process, so that nothing is shared between implementations.
 """
 
+import argparse
+import contextlib
 import gc
-import json
+import importlib
 import multiprocessing
 import os
-import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
+from functools import cache
+
+import pytest
+import torch
 
 from grading.patches import ROOT
+from nanolm import impl
+from nanolm.subject import Subject, seed_student_code
 
 FORK = multiprocessing.get_context("fork")
 
@@ -32,40 +38,89 @@ class RunError(Exception):
     """A run of the tests gave no report; the message is one sentence."""
 
 
-def report_of(folder, arguments):
-    """The report of the named tests on the implementation in `folder`, see tests/conftest.py. Forks nothing."""
-    import pytest
-
-    with tempfile.TemporaryDirectory() as room:
-        report, output = Path(room) / "report.json", Path(room) / "output.txt"
-        os.environ["NANOLM_IMPL"] = str(folder)
-        with output.open("w", encoding="utf-8") as stream:
-            os.dup2(stream.fileno(), 1)
-            os.dup2(stream.fileno(), 2)
-            code = pytest.main([*LEAN, f"--report={report}", *arguments])
-        if code not in (0, 1) or not report.is_file():
-            last = output.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
-            raise RunError(f"the tests did not run on {folder} (exit code {int(code)}): {last[-1]}")
-        return json.loads(report.read_text(encoding="utf-8"))["tests"]
-
-
 def reports(folders, arguments=lambda key: ("tests",), jobs=2):
     """Yield (key, tests) for each of {key: folder} as they are done, with a RunError for a run without a report.
 
-    `arguments` gives pytest's for each key.
+    The tests are entries of tests/conftest.py. `arguments` gives pytest's for each key, as far as _options reads them.
     """
-    _import_once()
     os.chdir(ROOT)
+    tests = _collected()
     with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(_in_a_fork, folder, arguments(key)): key for key, folder in folders.items()}
+        futures = {pool.submit(_in_a_fork, tests, folder, arguments(key)): key for key, folder in folders.items()}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
 
-def _in_a_fork(folder, arguments):
+class _Collected:
+    """A pytest plugin that keeps the tests that were collected, to be run later on any implementation."""
+
+    def __init__(self):
+        self.config, self.items = None, []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config):
+        config.implementation = None
+        config.new_subject = lambda: Subject(config.implementation)
+        self.config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        self.items = session.items
+        return True
+
+    def run(self, folder, words):
+        """The report of the tests that pytest would run with these arguments on the implementation in `folder`."""
+        options = _options(words)
+        torch.set_num_threads(options.threads)
+        self.config.option.advice_points = options.advice_points
+        try:
+            self.config.implementation = impl.load(str(folder))
+        except impl.ImplementationError as error:
+            raise RunError(f"the tests did not run on {folder}: {error}") from None
+        self.config.begin(options.draw_seed)
+        entries = []
+        for item in self.items:
+            if options.asks(item.nodeid):
+                entries.append(self._run(item))
+                if options.exitfirst and entries[-1]["outcome"] not in ("passed", "advice"):
+                    break
+        if not entries:
+            raise RunError(f"the tests did not run on {folder}: none is called {' '.join(words)}")
+        names = self.config.naming.explanations()
+        return [{**entry, "mistake": names.get(entry["name"])} for entry in entries]
+
+    def _run(self, item):
+        seed_student_code()
+        student, error = self.config.new_subject(), None
+        try:
+            item.function(student)
+        except Exception as raised:
+            error = raised
+        return self.config.entry_of(item, student, error)
+
+
+def _options(words):
+    """pytest's arguments, as far as a run here needs them: files and tests by their ids, and these options."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("asked", nargs="*")
+    parser.add_argument("-x", dest="exitfirst", action="store_true")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--draw-seed", type=int, default=0)
+    parser.add_argument("--advice-points", type=int, default=0)
+    options = parser.parse_args(words)
+
+    def among(paths, nodeid):
+        return any(nodeid == path or nodeid.startswith((f"{path}::", f"{path}/")) for path in paths)
+
+    options.asks = lambda nodeid: among(options.asked, nodeid) and not among(options.ignore, nodeid)
+    return options
+
+
+def _in_a_fork(tests, folder, words):
     """The run in a child process of its own: its report, or a RunError."""
     receiver, sender = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_send_report, args=(sender, folder, arguments))
+    child = FORK.Process(target=_send_report, args=(sender, tests, folder, words))
     child.start()
     sender.close()
     try:
@@ -77,22 +132,31 @@ def _in_a_fork(folder, arguments):
     return result
 
 
-def _send_report(sender, folder, arguments):
+def _send_report(sender, tests, folder, words):
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
     try:
-        sender.send(report_of(folder, arguments))
+        sender.send(tests.run(folder, words))
     except RunError as error:
         sender.send(error)
 
 
-def _import_once():
-    """What every run needs, imported before the forks: no student code, and no parallel work."""
-    import sympy  # noqa: F401
-    import torch
-
+@cache
+def _collected():
+    """All tests of the week, collected once, with what every run needs: no student code, and no parallel work."""
     torch.set_num_threads(1)
-    import torch._dynamo  # noqa: F401  the meta device's kernels ask for it
-
+    for module in ("sympy", "torch._dynamo"):  # the meta device's kernels ask for it
+        importlib.import_module(module)
+    found = _Collected()
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        code = pytest.main([*LEAN, "--rootdir", str(ROOT), "tests"], plugins=[found])
+    if not found.items:
+        raise RunError(f"the tests could not be collected (exit code {int(code)})")
     import judge
+    import naming
 
-    judge.all_tests()  # with all test files
+    judge.all_tests()
+    naming.read_fingerprints()
     gc.freeze()  # a child need not look through what it was born with
+    return found
