@@ -13,11 +13,11 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # The main job: an instructor's whole week, with a class of 30 that is made up for it.
 demo: $(VENV)/grading.stamp
-	$(RUN) -m grading.demo
+	$(RUN) -m grading demo
 
 # Check three sample submissions, show the table, let one of them write text.
 samples: $(VENV)/student.stamp
-	$(RUN) -m grading.check_samples
+	$(RUN) -m grading samples
 
 # The student's command: the named tests on exercises_en, or on what NANOLM_IMPL names.
 check: $(VENV)/student.stamp
@@ -26,25 +26,25 @@ check: $(VENV)/student.stamp
 # Style, generated files, the students' tests on the reference, the kill matrix, our tests of everything else.
 test: $(VENV)/course.stamp
 	$(RUN) -m ruff check .
-	$(RUN) -m grading.stubs --check
-	$(RUN) -m grading.notebooks --check
-	$(RUN) -m grading.autograding.notebook --check
+	$(RUN) -m grading stubs --check
+	$(RUN) -m grading notebooks --check
+	$(RUN) -m grading week-notebook --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
-	$(RUN) -m grading.matrix
+	$(RUN) -m grading matrix
 	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile --no-loadscope-reorder
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp
-	$(RUN) -m grading.stubs
+	$(RUN) -m grading stubs
 
-# Generates notebooks/*.ipynb from notebooks/source/*.py, and the graded one from grading/course/week06.py.
+# Generates notebooks/*.ipynb from notebooks/source/*.py, and the graded one from grading/week/course_template/week06.py.
 notebooks: $(VENV)/course.stamp
-	$(RUN) -m grading.notebooks
-	$(RUN) -m grading.autograding.notebook
+	$(RUN) -m grading notebooks
+	$(RUN) -m grading week-notebook
 
 # Runs all notebooks and writes build/book/: pages with outputs, and slides.
 book: $(VENV)/course.stamp
-	$(RUN) -m grading.book --impl $(BOOK_IMPL)
+	$(RUN) -m grading book --impl $(BOOK_IMPL)
 
 # Opens the notebooks, with what NANOLM_IMPL names (exercises_en where it is unset).
 lab: $(VENV)/notebooks.stamp

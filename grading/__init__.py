@@ -1,7 +1,11 @@
-"""The instructor's side: what makes, checks and grades the week. No student copy holds it."""
+"""The instructor's side: what makes, checks and grades the week. No student copy holds it.
+
+    week/       the instructor's week in nbgrader        grader/    the two zones that grade a submission
+    authoring/  the one source, and what it generates    proof/     how tests and claims are proved
+    demo/       the week tried out                       tests/     the course team's questions, room by room
+"""
 
 import sys
 from pathlib import Path
 
-# tests/ is a folder of scripts that import each other by name, as pytest has it: parts, draw, naming, ...
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # where the package `machinery` lies

@@ -2,24 +2,37 @@
 
 import sys
 
-from grading import attack
-from grading.autograding import course
-from grading.class_report import command as report
-from grading.collect import command as collect
-from grading.exports import command as export
-from grading.grader import doctor, run
-from grading.release import command as release
 from nanolm.command_line import run_command
 
+# In the order in which an instructor, then a maintainer, needs them.
 COMMANDS = {
-    "release": release, "run": run, "course": course, "collect": collect, "export": export, "report": report,
-    "doctor": doctor, "attack": attack,
-}  # fmt: skip
+    "demo": "grading.demo.command",
+    "samples": "grading.demo.check_samples",
+    "doctor": "grading.grader.doctor",
+    "attack": "grading.proof.attacks.command",
+    "course": "grading.week.course",
+    "release": "grading.week.release.command",
+    "collect": "grading.week.collect.command",
+    "run": "grading.grader.run",
+    "export": "grading.week.exports.command",
+    "report": "grading.week.report.command",
+    "book": "grading.authoring.book",
+    "bank": "grading.proof.bank_page",
+    "demo-class": "grading.demo.made_up_class.command",
+    "stubs": "grading.authoring.stubs",
+    "notebooks": "grading.authoring.notebooks",
+    "week-notebook": "grading.authoring.week_notebook",
+    "golden": "grading.authoring.golden",
+    "matrix": "grading.proof.matrix",
+    "mutants": "grading.proof.mutants",
+    "soak": "grading.proof.soak",
+    "bench": "grading.proof.bench.command",
+}
 
 
 def main(argv=None):
     """Run one command and return its exit code."""
-    return run_command("python -m grading", "The instructor's side of the week.", COMMANDS, argv)
+    return run_command("python -m grading", "The instructor's and the maintainer's side of the week.", COMMANDS, argv)
 
 
 if __name__ == "__main__":

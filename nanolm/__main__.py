@@ -2,10 +2,9 @@
 
 import sys
 
-from nanolm import budget, generate, hint
 from nanolm.command_line import run_command
 
-COMMANDS = {"generate": generate, "budget": budget, "hint": hint}
+COMMANDS = {name: f"nanolm.student.{name}" for name in ("generate", "budget", "hint")}
 
 
 def main(argv=None):

@@ -1,25 +1,36 @@
 """What `python -m PACKAGE COMMAND` shares: a command is a module with HELP, add_arguments(parser) and run(args)."""
 
 import argparse
+import ast
 import errno
+import importlib
+import importlib.util
 import io
 import os
 import sys
+from pathlib import Path
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
 def run_command(prog, description, modules, argv=None):
-    """Run the command that the arguments name, of {name: module}, and return its exit code."""
+    """Run the command that the arguments name, of {name: module's dotted name}, and return its exit code.
+
+    Only the module of that command is imported: others may need what is not installed, or take seconds.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console that lacks a letter shows "?" and goes on
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog=prog, description=description)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, module in modules.items():
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        text = help_of(module)
+        command = commands.add_parser(name, help=text, description=text)
+        if argv[:1] == [name]:
+            asked = importlib.import_module(module)
+            asked.add_arguments(command)
+            command.set_defaults(run=asked.run)
     args = parser.parse_args(argv)
     try:
         code = args.run(args)
@@ -44,12 +55,22 @@ def _give_up_on_stdout():
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def help_of(module):
+    """The HELP of a module, read from its file."""
+    tree = ast.parse(Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8"))
+    return next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "HELP"
+    )
+
+
 def refuse(error):
     """Say in one sentence what went wrong with the implementation under test; the exit code is 1.
 
     An exception in which no line of that code is involved is our own fault and goes on.
     """
-    from nanolm.subject import StudentError  # brings torch, which --help should not wait for
+    from nanolm.asking.errors import StudentError  # brings torch, which --help should not wait for
 
     if isinstance(error, StudentError):
         if not error.place:

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from nanolm.errors import StudentError
 
-import draw
-import expect
-import naming
-import parts
-import telling
-from judge import PROBLEMS, Judge
-from nanolm import clock, impl
-from nanolm.subject import StudentError, Subject, seed_student_code
+from machinery import draw, expect, naming, parts, telling
+from machinery.judge import PROBLEMS, Judge
+from nanolm import impl
+from nanolm.asking import clock
+from nanolm.asking.subject import Subject, seed_student_code
 
 SHORT = reprlib.Repr()
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40
@@ -80,7 +78,7 @@ def pytest_report_header(config):
 
 @pytest.fixture
 def student(request):
-    """The implementation under test, to be asked (see nanolm/subject.py)."""
+    """The implementation under test, to be asked (see nanolm/asking/subject.py)."""
     seed_student_code()
     return request.config.new_subject()
 

@@ -9,11 +9,11 @@ import math
 import pytest
 import torch
 
-import expect
-from attending import attention, drawn_attention, picture, right_picture, sees_the_past, turn
-from draw import Draw, attention_shapes, no_turn, tiny
+from machinery import expect
+from machinery.attending import attention, drawn_attention, picture, right_picture, sees_the_past, turn
+from machinery.draw import Draw, attention_shapes, no_turn, tiny
+from machinery.stored import stored
 from nanolm.config import ModelConfig
-from stored import stored
 
 
 @pytest.mark.points(0)

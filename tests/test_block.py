@@ -7,9 +7,9 @@ branch can be asked alone.
 import pytest
 import torch
 
-import expect
-from draw import Draw, block_shapes, no_turn, tiny
-from stored import stored
+from machinery import expect
+from machinery.draw import Draw, block_shapes, no_turn, tiny
+from machinery.stored import stored
 
 
 def drawn_block(student, seed, silent=(), cfg=None):

@@ -5,8 +5,8 @@ L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, 
 
 import pytest
 
-import expect
-from draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
+from machinery import expect
+from machinery.draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
 from nanolm.config import preset
 
 # ffn_dim ----------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ that the code does not look at yet counts as not started, not as wrong.
 import pytest
 import torch
 
-import expect
-from attending import attention, drawn_qknorm, not_started, picture, sees_the_past, turn
-from draw import Draw, attention_shapes, model_shapes, no_turn, tiny
+from machinery import expect
+from machinery.attending import attention, drawn_qknorm, not_started, picture, sees_the_past, turn
+from machinery.draw import Draw, attention_shapes, model_shapes, no_turn, tiny
 
 
 def drawn_cache(student, seed, T=7, **changes):

@@ -1,4 +1,4 @@
-"""Questions to the whole language model: your parts, put together by nanolm/model.py.
+"""Questions to the whole language model: your parts, put together by nanolm/model/language_model.py.
 
 B batch, T query length, V vocabulary. The stored answers stand for Hugging Face's Llama, against
 which the course team has checked them.
@@ -7,9 +7,9 @@ which the course team has checked them.
 import pytest
 import torch
 
-import expect
-from draw import Draw, model_shapes, tiny
-from stored import stored
+from machinery import expect
+from machinery.draw import Draw, model_shapes, tiny
+from machinery.stored import stored
 
 PARTS_FIRST = "Which part's tests are red? Start there: this test only adds the parts up."
 

@@ -1,16 +1,16 @@
 """Right, and for the right reason? What your code keeps, copies and repeats, asked without a clock.
 
 The answers are advice: slow code that is right has all its points. Torch itself counts the
-operations and the bytes that are alive (nanolm/counting.py), so a busy machine changes nothing.
+operations and the bytes that are alive (nanolm/asking/counting.py), so a busy machine changes nothing.
 B batch, T query length, L layers, D width, N query heads, K key/value heads. How many heads the
 cache holds is asked in test_cache.py (test_cache_stores_K_heads).
 """
 
 import pytest
 
-import expect
-from draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
-from nanolm.subject import StudentError
+from machinery import expect
+from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
+from nanolm.asking.errors import StudentError
 
 ROWS = 4  # of the batch, where bytes are asked for
 LOOP = "Is there a Python loop? One operation over the whole axis does its work at once."

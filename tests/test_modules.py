@@ -8,9 +8,9 @@ import math
 import pytest
 import torch
 
-import expect
-from draw import Draw, swiglu_shapes
-from stored import stored
+from machinery import expect
+from machinery.draw import Draw, swiglu_shapes
+from machinery.stored import stored
 
 
 def rmsnorm(student, gain, eps=1e-5):

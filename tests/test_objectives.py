@@ -8,8 +8,8 @@ import math
 import pytest
 import torch
 
-import expect
-from draw import Draw
+from machinery import expect
+from machinery.draw import Draw
 
 IGNORED = -100
 

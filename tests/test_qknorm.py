@@ -9,9 +9,9 @@ import math
 import pytest
 import torch
 
-import expect
-from attending import drawn_qknorm, matches_stored, narrow, turn, weight_of_token_0
-from draw import Draw, attention_shapes, no_turn, tiny
+from machinery import expect
+from machinery.attending import drawn_qknorm, matches_stored, narrow, turn, weight_of_token_0
+from machinery.draw import Draw, attention_shapes, no_turn, tiny
 
 ALL = slice(None)
 

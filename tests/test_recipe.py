@@ -8,9 +8,9 @@ import math
 
 import pytest
 
-import expect
-from attending import not_started
-from draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
+from machinery import expect
+from machinery.attending import not_started
+from machinery.draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
 from nanolm.config import ModelConfig, preset
 
 

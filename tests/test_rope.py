@@ -9,9 +9,9 @@ import math
 import pytest
 import torch
 
-import expect
-from draw import Draw
-from stored import stored
+from machinery import expect
+from machinery.draw import Draw
+from machinery.stored import stored
 
 STEPS = torch.tensor([1.0, 0.5, 0.25, 0.125])  # frequencies that fp32 holds exactly, H = 8
 

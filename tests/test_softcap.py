@@ -9,9 +9,9 @@ import math
 import pytest
 import torch
 
-import expect
-from attending import attention, matches_stored, narrow, sees_the_past, weight_of_token_0
-from draw import Draw, attention_shapes, model_shapes, no_turn, tiny
+from machinery import expect
+from machinery.attending import attention, matches_stored, narrow, sees_the_past, weight_of_token_0
+from machinery.draw import Draw, attention_shapes, model_shapes, no_turn, tiny
 
 
 @pytest.mark.points(2)

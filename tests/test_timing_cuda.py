@@ -8,9 +8,9 @@ advice too (tests/test_memory.py asks without a clock).
 import pytest
 import torch
 
-import expect
-from nanolm import timing
-from nanolm.subject import StudentError
+from machinery import expect
+from nanolm.asking import timing
+from nanolm.asking.errors import StudentError
 
 if not torch.cuda.is_available():
     pytest.skip("the clock needs a CUDA device, and torch finds none here", allow_module_level=True)

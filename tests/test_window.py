@@ -6,9 +6,9 @@ that the code does not look at yet counts as not started, not as wrong.
 
 import pytest
 
-import expect
-from attending import attention, matches_stored, picture, right_picture, windowed_mask
-from draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
+from machinery import expect
+from machinery.attending import attention, matches_stored, picture, right_picture, windowed_mask
+from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
 from nanolm.config import preset
 
 

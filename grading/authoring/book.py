@@ -1,4 +1,4 @@
-"""`python -m grading.book`: run every notebook and write build/book/: a page and a slide show of each, an index.
+"""`python -m grading book`: run every notebook and write build/book/: a page and a slide show of each, an index.
 
 Neither needs a network: formulas become MathML, which browsers draw themselves, and reveal.js is copied beside.
 
@@ -6,7 +6,6 @@ Neither needs a network: formulas become MathML, which browsers draw themselves,
 beginnings of notebook names, to build only those.
 """
 
-import argparse
 import html
 import importlib.util
 import os
@@ -25,15 +24,16 @@ from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbconvert.preprocessors import TagRemovePreprocessor
 from traitlets.config import Config
 
-from grading import notebooks
-from grading.mathml import MathMLRenderer
-from grading.stubs import ROOT
+from grading.authoring import notebooks
+from grading.authoring.mathml import MathMLRenderer
+from grading.paths import ROOT
 
+HELP = "run every notebook and write build/book/: pages, slides, an index"
 BOOK = ROOT / "build" / "book"
 # A page has no kernel to move a slider, so it takes the picture that a widget's output also holds.
 SHOWN = ["text/html", "image/png", "text/markdown", "text/plain"]
 NO_WIDGETS = Config({"NbConvertBase": {"display_data_priority": SHOWN}})
-TEMPLATES = ROOT / "grading" / "book_templates"
+TEMPLATES = ROOT / "grading" / "authoring" / "book_templates"
 DRAWING = "drawing"  # a cell that shows a picture
 REVEAL = "reveal"  # of the book: the folder with reveal.js
 
@@ -146,12 +146,13 @@ def index(titles):
     )
 
 
-def main(argv=None):
-    """Build the book; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m grading.book", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("names", nargs="*", help="beginnings of notebook names (default: all)")
     parser.add_argument("--impl", default="reference", help="the implementation to run (default: reference)")
-    args = parser.parse_args(argv)
+
+
+def run(args):
+    """Build the book; the exit code."""
     BOOK.mkdir(parents=True, exist_ok=True)
     if not copy_reveal():
         print("reveal.js is missing: pip install --no-deps -r requirements-slides.txt", file=sys.stderr)
@@ -170,7 +171,3 @@ def main(argv=None):
     (BOOK / "index.html").write_text(index(titles), encoding="utf-8")
     print(f"open {(BOOK / 'index.html').relative_to(ROOT)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

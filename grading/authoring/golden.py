@@ -1,20 +1,20 @@
-"""Write the stored answers of the tests: `python -m grading.golden [FOLDER]`.
+"""Write the stored answers of the tests: `python -m grading golden [FOLDER]`.
 
 Inputs and weights are drawn here in fp32, the answers come from the reference in fp64. The same
 reference is held against Hugging Face transformers in grading/tests/.
 """
 
-import argparse
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
-from draw import Draw, attention_shapes, block_shapes, model_shapes, swiglu_shapes
+from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, swiglu_shapes
 from nanolm.config import preset
 from nanolm.impl import ROOT, load
 from nanolm.model import LanguageModel
 
+HELP = "write the tests' stored answers, from the reference in fp64"
 FOLDER = ROOT / "tests" / "golden"
 REFERENCE = load(str(ROOT / "reference"))
 
@@ -121,7 +121,11 @@ def write(folder=FOLDER, seed=0):
         save_file(tensors, folder / f"{make.__name__}.safetensors")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    write(parser.parse_args().folder)
+def add_arguments(parser):
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where to write them (tests/golden)")
+
+
+def run(args):
+    """Write the stored answers."""
+    write(args.folder)
+    return 0

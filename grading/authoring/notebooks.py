@@ -1,18 +1,18 @@
-"""`python -m grading.notebooks`: write notebooks/*.ipynb from notebooks/source/*.py; --check only compares.
+"""`python -m grading notebooks`: write notebooks/*.ipynb from notebooks/source/*.py; --check only compares.
 
 The source is a plain Python file in jupytext's percent form: a line `# %%` begins a code cell,
 `# %% [markdown]` a text cell. It is what a maintainer reads, edits and reviews. The notebook beside
 it holds no outputs and is never edited by hand.
 """
 
-import argparse
 import sys
 
 import jupytext
 import nbformat
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 
+HELP = "write notebooks/*.ipynb from notebooks/source/*.py"
 FOLDER = ROOT / "notebooks"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -44,11 +44,13 @@ def stale():
     return sorted(path for path in {*wanted, *found} if wanted.get(path) != found.get(path))
 
 
-def main(argv=None):
-    """Write, or compare; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m grading.notebooks", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a notebook is not up to date")
-    if parser.parse_args(argv).check:
+
+
+def run(args):
+    """Write, or compare; the exit code."""
+    if args.check:
         for path in stale():
             print(f"{path.relative_to(ROOT)} is not what its source gives: run  make notebooks", file=sys.stderr)
         return 1 if stale() else 0
@@ -57,7 +59,3 @@ def main(argv=None):
     for path in stale():  # what is left has no source
         print(f"{path.relative_to(ROOT)} has no source in notebooks/source: remove it, or write one.", file=sys.stderr)
     return 1 if stale() else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

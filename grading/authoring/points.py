@@ -6,8 +6,7 @@ from functools import cache
 @cache
 def points_by_part():
     """{part: points}, every part of the week in its order."""
-    import judge
-    import parts
+    from machinery import judge, parts
 
     found = dict.fromkeys(parts.PARTS, 0)
     for name, test in judge.all_tests().items():

@@ -1,21 +1,17 @@
-"""Generates exercises_en/ from reference/: `python -m grading.stubs`, or with --check only compares.
+"""Generates exercises_en/ from reference/: `python -m grading stubs`, or with --check only compares.
 
 Imports all stay: the student needs them. Everything else that is cut out is marked in reference/,
-see grading.marked.
+see marked.py.
 """
 
-import argparse
 import ast
 import sys
-from pathlib import Path
 
-from grading.marked import Exercise, Gap, MarkError, split
+from grading.authoring.marked import Exercise, Gap, MarkError, split
+from grading.paths import EXERCISES, REFERENCE
 from nanolm.impl import CONTRACT
 
-ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "reference"
-FOLDER = ROOT / "exercises_en"
-
+HELP = "generate exercises_en/ from reference/; what was solved there is overwritten"
 YOURS = "This file is yours to edit: replace every raise below a TODO, keep all names, arguments and __init__."
 PACKAGE = '"""The exercises: every file in this folder is yours to edit."""\n'
 
@@ -49,7 +45,7 @@ def check_command(name):
     return f"pytest {CHECKS[name]}"
 
 
-def stub(text, module, folder=FOLDER.name):
+def stub(text, module, folder=EXERCISES.name):
     """The stub of one marked module; MarkError where a mark is broken."""
     lines = []
     for piece in split(text, f"{REFERENCE.name}/{module}.py"):
@@ -67,7 +63,7 @@ def stub(text, module, folder=FOLDER.name):
     return "\n".join(lines) + "\n"
 
 
-def generate(folder=FOLDER.name):
+def generate(folder=EXERCISES.name):
     """Every file of the exercises: {file name: text}."""
     files = {"__init__.py": PACKAGE}
     for module in CONTRACT:
@@ -76,14 +72,14 @@ def generate(folder=FOLDER.name):
     return files
 
 
-def disagreement(files, folder=FOLDER):
+def disagreement(files, folder=EXERCISES):
     """One sentence on the first file of `folder` that is not as generated, or None."""
     for name, text in files.items():
         path = folder / name
         if not path.is_file():
-            return f"{folder.name}/{name} is missing: run python -m grading.stubs."
+            return f"{folder.name}/{name} is missing: run python -m grading stubs."
         if path.read_text(encoding="utf-8") != text:
-            return f"{folder.name}/{name} does not agree with {REFERENCE.name}/{name}: run python -m grading.stubs."
+            return f"{folder.name}/{name} does not agree with {REFERENCE.name}/{name}: run python -m grading stubs."
     for path in sorted(folder.glob("*.py")):
         if path.name not in files:
             return f"{folder.name}/{path.name} has no source in {REFERENCE.name}/: remove it, or add the source."
@@ -116,22 +112,24 @@ def _quoted(text):
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 
-def main():
-    """Write the exercises, or compare them; the exit code is 0 where all is well."""
-    parser = argparse.ArgumentParser(prog="python -m grading.stubs", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
-    check_only = parser.parse_args().check
+
+
+def run(args):
+    """Write the exercises, or compare them; 1 with a sentence where they can't be made or are not up to date."""
     try:
         files = generate()
     except MarkError as error:
-        sys.exit(str(error))
-    if check_only:
-        sys.exit(disagreement(files))
-    FOLDER.mkdir(exist_ok=True)
+        print(error, file=sys.stderr)
+        return 1
+    if args.check:
+        wrong = disagreement(files)
+        if wrong:
+            print(wrong, file=sys.stderr)
+        return 1 if wrong else 0
+    EXERCISES.mkdir(exist_ok=True)
     for name, text in files.items():
-        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
-    print(f"{FOLDER.name}: {len(files)} files written.")
-
-
-if __name__ == "__main__":
-    main()
+        (EXERCISES / name).write_text(text, encoding="utf-8", newline="\n")
+    print(f"{EXERCISES.name}: {len(files)} files written.")
+    return 0

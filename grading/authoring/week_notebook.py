@@ -1,4 +1,4 @@
-"""`python -m grading.autograding.notebook`: write week06.ipynb from grading/course/week06.py; --check only compares.
+"""`python -m grading week-notebook`: write week06.ipynb from week/course_template/week06.py; --check only compares.
 
 The source is a plain Python file in jupytext's percent form. Three keys say what nbgrader makes of a cell:
 
@@ -9,19 +9,19 @@ The source is a plain Python file in jupytext's percent form. Three keys say wha
 A question's heading gets the points of its answer; CORE_POINTS, WRITTEN_POINTS and ALL_POINTS become their numbers.
 """
 
-import argparse
 import sys
 
 import jupytext
 import nbformat
 
-import parts
-from grading.autograding.cells import question_id
-from grading.autograding.points import points_by_part
-from grading.notebooks import KERNEL
-from grading.stubs import ROOT
+from grading.authoring.cells import question_id
+from grading.authoring.notebooks import KERNEL
+from grading.authoring.points import points_by_part
+from grading.paths import ROOT
+from machinery import parts
 
-COURSE = ROOT / "grading" / "course"
+HELP = "write the graded notebook from week/course_template/week06.py"
+COURSE = ROOT / "grading" / "week" / "course_template"
 SOURCE = COURSE / "week06.py"
 TARGET = COURSE / "source" / "week06" / "week06.ipynb"
 SCHEMA = 3  # of nbgrader's metadata
@@ -70,11 +70,13 @@ def _nbgrader(grade_id, cell_type, **settings):
     return {"nbgrader": {"grade_id": grade_id, "schema_version": SCHEMA, "cell_type": cell_type, **flags}}
 
 
-def main(argv=None):
-    """Write, or compare; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m grading.autograding.notebook", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the notebook is not up to date")
-    if parser.parse_args(argv).check:
+
+
+def run(args):
+    """Write, or compare; the exit code."""
+    if args.check:
         if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == notebook_text():
             return 0
         print(f"{TARGET.relative_to(ROOT)} is not what its source gives: run  make notebooks", file=sys.stderr)
@@ -82,7 +84,3 @@ def main(argv=None):
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(notebook_text(), encoding="utf-8", newline="\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,11 +1,13 @@
-"""`python -m grading.check_samples`: check the sample submissions, show the table, let the right one write text."""
+"""`python -m grading samples`: check the sample submissions, show the table, let the right one write text."""
 
 import subprocess
 import sys
 import time
 
-from grading.marks import ROOT, WEEK, NoReport, marks, of_parts, report
+from grading.paths import ROOT
+from grading.proof.marks import WEEK, NoReport, marks, of_parts, report
 
+HELP = "check the sample submissions, show the table, let the right one write text"
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 PROMPT = "The capital of France is"
 CELL = 22
@@ -13,7 +15,7 @@ CELL = 22
 
 def check(sample):
     """The report of the named tests on one sample submission."""
-    return report(f"grading/samples/{sample}")
+    return report(f"grading/demo/samples/{sample}")
 
 
 def standing(tests):
@@ -57,12 +59,24 @@ def _row(title, cells):
     return (f"{title:<12}" + "".join(f"{cell:<{CELL}}" for cell in cells)).rstrip()
 
 
-def main():
+def add_arguments(parser):
+    """It takes none."""
+
+
+def run(args):
     """Check, show, generate; the exit code is 0 where every step worked."""
+    try:
+        return _run()
+    except NoReport as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+
+
+def _run():
     reports = {}
     for sample in SAMPLES:
         start = time.monotonic()
-        print(f"Checking grading/samples/{sample} ...", end=" ", flush=True)
+        print(f"Checking grading/demo/samples/{sample} ...", end=" ", flush=True)
         reports[sample] = check(sample)
         print(f"{len(reports[sample])} tests, {time.monotonic() - start:.0f} s")
     print("", *table(reports), sep="\n")
@@ -70,13 +84,5 @@ def main():
         found = list(mistakes(tests))
         print(f"Mistakes found in {sample}:" + ("" if found else " none"), *found, sep="\n")
     print("\nThe code of all_right runs SmolLM2-135M:", flush=True)
-    command = ["-m", "nanolm", "generate", "--impl", f"grading/samples/{SAMPLES[0]}", "--prompt", PROMPT]
+    command = ["-m", "nanolm", "generate", "--impl", f"grading/demo/samples/{SAMPLES[0]}", "--prompt", PROMPT]
     return subprocess.run([sys.executable, *command], cwd=ROOT).returncode
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except NoReport as error:
-        print()
-        sys.exit(str(error))

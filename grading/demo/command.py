@@ -1,4 +1,4 @@
-"""`python -m grading.demo`: the whole week of an instructor, with a class of 30 that is made up for it.
+"""`python -m grading demo`: the whole week of an instructor, with a class of 30 that is made up for it.
 
 It makes a course in build/demo, releases the week, collects what Canvas would give, autogrades with nbgrader, marks
 the written answers by nbgrader's API, writes feedback, exports and the class report, and prints the table. Each step
@@ -12,18 +12,19 @@ import sys
 import time
 from pathlib import Path
 
-from grading import demo_class
-from grading.collect import ASSIGNMENT
-from grading.courses import Course
-from grading.databases import open_gradebook
-from grading.exports.standing import standing_of_all
-from grading.patches import ROOT
+from grading.demo import made_up_class as made_up
+from grading.paths import ROOT
+from grading.week.collect import ASSIGNMENT
+from grading.week.course_folder import Course
+from grading.week.databases import open_gradebook
+from grading.week.exports.rows import standing_of_all
 
+HELP = "an instructor's whole week, with a class of 30 that is made up for it"
 FOLDER = ROOT / "build" / "demo"
 NBGRADER, OURS = (sys.executable, "-m", "nbgrader"), (sys.executable, "-m", "grading")
 NOTEBOOK = (ASSIGNMENT, ASSIGNMENT)  # the notebook has the assignment's name
 COMMENTED, COMMENT = 2, "Clear and right; say also where it stops being true."
-WRITERS = {student.id: student for student in demo_class.CLASS}
+WRITERS = {student.id: student for student in made_up.CLASS}
 SHARE = {"good": 1.0, "short": 0.5, "off": 0.0, "hostile": 0.0, "none": 0.0}  # kind of answers -> share of the points
 
 
@@ -42,15 +43,15 @@ class Demo:
     def steps(self):
         """(title, what is run, exit codes that are fine), in order."""
         released = self.course / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
-        archive, roster, times = (self.lms / name for name in (demo_class.ARCHIVE, demo_class.ROSTER, demo_class.TIMES))
-        deadline = ("db", "assignment", "add", ASSIGNMENT, f"--duedate={demo_class.DUE}")
+        archive, roster, times = (self.lms / name for name in (made_up.ARCHIVE, made_up.ROSTER, made_up.TIMES))
+        deadline = ("db", "assignment", "add", ASSIGNMENT, f"--duedate={made_up.DUE}")
         course = ("--course", self.course)
         return (
             ("make a course", (*OURS, "course", self.course), (0,)),
             ("generate the release", (*NBGRADER, "generate_assignment", ASSIGNMENT, "--force"), (0,)),
             ("release", (*NBGRADER, "release_assignment", ASSIGNMENT, "--force"), (0,)),
             ("make the students' bundle", (*OURS, "release", "--out", self.bundle), (0,)),
-            ("30 students hand in", (sys.executable, "-m", "grading.demo_class", released, self.lms), (0,)),
+            ("30 students hand in", (*OURS, "demo-class", released, self.lms), (0,)),
             ("take in the roster", (*NBGRADER, "db", "student", "import", roster), (0,)),
             ("set the deadline", (*NBGRADER, *deadline), (0,)),
             # 1: something of somebody can't be taken in, as the table says
@@ -75,7 +76,7 @@ class Demo:
                 raise DemoFailed(f"{title!r} ended with exit code {code}: its last words are in {self.log}.")
         results = self.results()
         print("", *table(results, self.standing()), "", sep="\n")
-        wrong = list(demo_class.disagreements(json.loads((self.lms / demo_class.EXPECTED).read_text("utf-8")), results))
+        wrong = list(made_up.disagreements(json.loads((self.lms / made_up.EXPECTED).read_text("utf-8")), results))
         if wrong:
             raise DemoFailed("; ".join(wrong))
         print("Every grade that is known beforehand is as expected.", self.compared(), sep="\n")
@@ -131,7 +132,7 @@ class Demo:
         return open_gradebook(course.db_url, course.course_id)
 
     def standing(self):
-        """Where every student stands; see grading/exports/standing.py."""
+        """Where every student stands; see grading/week/exports/rows.py."""
         with self.gradebook() as gradebook:
             return standing_of_all(gradebook, ASSIGNMENT, lambda student: True)
 
@@ -161,7 +162,7 @@ def table(results, standing):
         if result is None:
             yield f"{row.student:<9} nothing that could be graded: see intake-{ASSIGNMENT}.csv"
             continue
-        code = demo_class.core_points(result)
+        code = made_up.core_points(result)
         written = sum(score or 0 for _, score, _ in row.written)
         named = dict.fromkeys(test["mistake"] for test in result["tests"] if test["mistake"])
         late = f"-{row.penalty:g}" if row.penalty else ""
@@ -172,7 +173,11 @@ def table(results, standing):
         )
 
 
-def main():
+def add_arguments(parser):
+    """It takes none."""
+
+
+def run(args):
     """Run the demo in build/demo; the exit code is 1, with a sentence, where something is not as it should be."""
     try:
         Demo(FOLDER).run()
@@ -180,7 +185,3 @@ def main():
         print(f"The demo stops: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

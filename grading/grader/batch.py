@@ -13,15 +13,15 @@ from pathlib import Path
 
 import torch
 
-from grading import golden
+from grading.authoring import golden
+from grading.grader.exam import Exam, failed_result, grade, sit
 from grading.grader.inside import confine
-from grading.grader.intake import Intake, take_in
 from grading.grader.limits import Limits
 from grading.grader.results import key_of, setting
 from grading.grader.sandbox import Zygote
-from grading.grader.session import Exam, failed_result, grade, sit
 from grading.grader.states import GRADER_ERROR, PASSED, GraderError
-from grading.patches import REFERENCE, ROOT
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE, ROOT
 
 FORK = multiprocessing.get_context("fork")
 SLACK = 180  # seconds that a submission may take besides its student code

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 INSIDE = Path(__file__).parent / "inside"
 COURSE = Path("/course")  # where the sandbox finds the course's code
@@ -87,7 +87,7 @@ def _walls():
     for path in _answers_of_others():
         walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
     walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
-    walls += ["--ro-bind", str(INSIDE / "hidden.py"), str(COURSE / "nanolm" / "ledger.py")]
+    walls += ["--ro-bind", str(INSIDE / "ledger_stand_in.py"), str(COURSE / "nanolm" / "recipe" / "ledger.py")]
     return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 

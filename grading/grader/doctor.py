@@ -4,11 +4,11 @@ from pathlib import Path
 
 from grading.grader import sandbox
 from grading.grader.batch import GROWTH, SLACK
+from grading.grader.bubblewrap import bubblewrap, which_bubblewrap
 from grading.grader.inside import wire
-from grading.grader.lost import WorkerLost
+from grading.grader.lost_worker import WorkerLost
 from grading.grader.states import GraderError
-from grading.grader.walls import bubblewrap, which_bubblewrap
-from grading.patches import ROOT
+from grading.paths import ROOT
 from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
 HELP = "say which defences are active on this machine"
@@ -79,8 +79,8 @@ def run(args):
 
 def gradebook(course):
     """Whether a course's gradebook can be read, and where it is or why it can't."""
-    from grading.courses import Course, CourseError
-    from grading.databases import DatabaseError, open_gradebook, shown
+    from grading.week.course_folder import Course, CourseError
+    from grading.week.databases import DatabaseError, open_gradebook, shown
 
     try:
         found = Course(course)
@@ -125,7 +125,7 @@ def lines():
 
 def bounds(limits):
     """What one submission can cost, whatever it does."""
-    import parts
+    from machinery import parts
 
     count = len(parts.PARTS + parts.ADVICE)
     longest = limits.longest(count) + SLACK

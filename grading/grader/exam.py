@@ -27,8 +27,8 @@ from grading.grader.states import (
     WAITING,
     GraderError,
 )
-from grading.patches import ROOT
-from grading.runs import LEAN
+from grading.paths import ROOT
+from grading.proof.runs import LEAN
 from nanolm.impl import FILE_OF
 
 SETTINGS = (*LEAN, "--rootdir", str(ROOT))
@@ -76,8 +76,7 @@ def sit(arguments, serve):
 
 def _warm_up():
     """What the tests read when they first need it, read before the forks."""
-    import judge
-    import naming
+    from machinery import judge, naming
 
     judge.all_tests()
     naming.read_fingerprints()

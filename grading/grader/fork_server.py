@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 
-from grading.grader import walls
+from grading.grader import bubblewrap
 
 
 class Nursery:
@@ -20,9 +20,9 @@ class Nursery:
         self.controls, theirs = zip(*(socket.socketpair() for _ in range(count)), strict=True)
         fds = [end.fileno() for end in theirs]
         self._process = subprocess.Popen(
-            walls.command(fds, sandboxed),
+            bubblewrap.command(fds, sandboxed),
             pass_fds=fds, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            cwd="/", env=walls.environment(walls.ROOM if sandboxed else self.rooms),
+            cwd="/", env=bubblewrap.environment(bubblewrap.ROOM if sandboxed else self.rooms),
         )  # fmt: skip
         for end in theirs:
             end.close()

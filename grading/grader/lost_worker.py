@@ -1,6 +1,6 @@
 """A worker that is lost, as the tests see it."""
 
-from nanolm.subject import StudentError
+from nanolm.asking.errors import StudentError
 
 
 class WorkerLost(StudentError):

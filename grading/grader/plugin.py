@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from grading.grader.intake import Intake
 from grading.grader.remote import RemoteSubject
 from grading.grader.states import FAILED, NOT_SUBMITTED, OUT_OF_MEMORY, GraderError
+from grading.grader.student_files import Intake
+from nanolm.asking.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import FILE_OF, ImplementationError
-from nanolm.subject import ContractError, NotStarted, StudentError
 
 NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory")
 
@@ -35,7 +35,7 @@ class GraderPlugin:
 
         `golden` holds the stored answers of this seed, `known_states` those that need not be asked again.
         """
-        import stored
+        from machinery import stored
 
         stored.FOLDER = Path(golden)
         self.intake, self.office, self.tests = intake, office, []

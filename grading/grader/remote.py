@@ -1,18 +1,17 @@
 """The Subject that the tests ask when the code runs in a worker: the same questions, other hands.
 
-It gives back what `nanolm.subject` gives in process: tensors, numbers, names, an Outcome, or one of
+It gives back what `nanolm.asking.subject` gives in process: tensors, numbers, names, an Outcome, or one of
 its exceptions. Whatever a worker says that has not the agreed form ends that worker.
 """
 
 import torch
 
 from grading.grader.inside import wire
-from grading.grader.lost import WorkerLost
+from grading.grader.lost_worker import WorkerLost
 from grading.grader.states import REFUSED, TIMED_OUT
 from nanolm.answers import Foreign
-from nanolm.counting import COUNTS
-from nanolm.impl import CONTRACT, ImplementationError
-from nanolm.subject import (
+from nanolm.asking.counting import COUNTS
+from nanolm.asking.subject import (
     FUNCTIONS,
     ContractError,
     NotStarted,
@@ -22,6 +21,7 @@ from nanolm.subject import (
     in_chunks,
     token_by_token,
 )
+from nanolm.impl import CONTRACT, ImplementationError
 
 MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS
 OUTCOME_FIELDS = {"output", "inputs", "grad", "grads", "cache", "cache_length"}

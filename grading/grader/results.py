@@ -13,12 +13,12 @@ from grading.grader.inside.text import clean
 from grading.grader.secret import fingerprint
 from grading.grader.spreadsheet import as_csv
 from grading.grader.states import ADVICE, GRADER_ERROR, PASSED
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 RESULTS, GRADESCOPE, TABLE = "results", "gradescope", "grades.csv"
 PLAIN = re.compile(r"[a-z0-9_][a-z0-9_@+.-]{0,98}(?<!\.)")  # a name that is a file's as it stands
 WEEK_FILES = ("tests/**/*.py", "tests/**/*.toml", "tests/**/*.safetensors", "nanolm/*.py", "reference/*.py")
-GRADER_FILES = ("grading/grader/**/*.py", "grading/golden.py")
+GRADER_FILES = ("grading/grader/**/*.py", "grading/authoring/golden.py")
 
 
 def versions():

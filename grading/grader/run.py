@@ -8,14 +8,14 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.fork_server import Nursery
 from grading.grader.inside.text import clean
-from grading.grader.intake import take_in
 from grading.grader.limits import Limits
-from grading.grader.nursery import Nursery
 from grading.grader.results import Shelf, key_of, setting, versions
 from grading.grader.secret import SecretError, private_seed, read_secret
 from grading.grader.states import GRADER_ERROR, GraderError
-from grading.grader.walls import bubblewrap
+from grading.grader.student_files import take_in
 
 HELP = "grade every submission in a folder: JSON, CSV and Gradescope files, only what is missing or changed"
 WORK = "work"  # of the results folder: private while a run lasts, emptied by the next

@@ -11,13 +11,13 @@ import socket
 import tempfile
 
 from grading.grader import stopwatch
+from grading.grader.bubblewrap import ROOM
 from grading.grader.cgroups import Group
+from grading.grader.fork_server import Nursery
 from grading.grader.inside import wire
 from grading.grader.limits import Limits
-from grading.grader.lost import WorkerLost
-from grading.grader.nursery import Nursery
+from grading.grader.lost_worker import WorkerLost
 from grading.grader.states import CRASHED, OUT_OF_MEMORY, REFUSED, TIMED_OUT, GraderError
-from grading.grader.walls import ROOM
 
 FIRST_UID, UIDS = 2_000_000, 100_000
 START_SECONDS, END_SECONDS = 120, 5

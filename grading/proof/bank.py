@@ -1,12 +1,12 @@
-"""The bank of mistakes and of right programs, as edits of reference/.
+"""The bank of mistakes and of right programs, as edits of reference/. In this room:
 
-    grading/mistakes/PART.toml       [[mistake]]  id, then file, find, write; or several [[mistake.patch]]
-    grading/mistakes/hollow/         programs that compute nothing, as variants with the `most` points of a part
-    grading/mistakes/outside.toml    [[outside]]  id, reason: known mistakes that the contract leaves no room for
-    grading/variants/TOPIC.toml      [[variant]]  id, title, then [[variant.replace]] file, function, code;
+    mistakes/PART.toml       [[mistake]]  id, then file, find, write; or several [[mistake.patch]]
+    mistakes/hollow/         programs that compute nothing, as variants with the `most` points of a part
+    mistakes/outside.toml    [[outside]]  id, reason: known mistakes that the contract leaves no room for
+    variants/TOPIC.toml      [[variant]]  id, title, then [[variant.replace]] file, function, code;
                                                   or `of`, the ids of the variants that it combines
-    grading/variants/slow/TOPIC.toml the same; right programs that are slow, each with `advice`, the test that says so
-    grading/variants/outside.toml    [[outside]]  id, reason
+    variants/slow/TOPIC.toml the same; right programs that are slow, each with `advice`, the test that says so
+    variants/outside.toml    [[outside]]  id, reason
 
 `materialise` writes an edited copy of an implementation into a folder, which NANOLM_IMPL can then
 name. Only text is handled here: no code is imported, so that a kill matrix can start from this.
@@ -18,12 +18,12 @@ import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "reference"
-MISTAKES = ROOT / "grading" / "mistakes"
-VARIANTS = ROOT / "grading" / "variants"
+from grading.paths import ROOT
+
+MISTAKES = ROOT / "grading" / "proof" / "mistakes"
+VARIANTS = ROOT / "grading" / "proof" / "variants"
 SLOW, HOLLOW = VARIANTS / "slow", MISTAKES / "hollow"
-METADATA = ROOT / "tests" / "mistakes.toml"  # what a student may see
+METADATA = ROOT / "tests" / "machinery" / "mistakes.toml"  # what a student may see
 OUTSIDE = "outside.toml"
 
 

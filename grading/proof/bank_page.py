@@ -1,11 +1,10 @@
-"""A page to browse the bank of mistakes: `python -m grading.bank_page [--counts FILE] [--out FILE]`.
+"""A page to browse the bank of mistakes: `python -m grading bank [--counts FILE] [--out FILE]`.
 
 Part by part: what students write, what one sees, the question, the hints (folded), the test that
 catches it, a picture of right and wrong output where they differ, and how often the class made it.
 `--counts` is a JSON object of mistake id to number, as a class report holds it.
 """
 
-import argparse
 import base64
 import io
 import json
@@ -16,12 +15,14 @@ import jinja2
 import torch
 from matplotlib import pyplot
 
-import parts
-from draw import Draw, attention_shapes, block_shapes, no_turn
-from grading.patches import REFERENCE, ROOT, load_metadata, load_mistakes, materialise
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import load_metadata, load_mistakes, materialise
+from machinery import parts
+from machinery.draw import Draw, attention_shapes, block_shapes, no_turn
 from nanolm.config import preset
 from nanolm.impl import load
 
+HELP = "write a page to browse the mistakes: symptom, picture, hints, test"
 pyplot.switch_backend("Agg")
 
 OUT = ROOT / "build" / "bank.html"
@@ -147,16 +148,14 @@ def read_counts(path):
     return counts
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m grading.bank_page", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--counts", type=Path, help="JSON: mistake id -> how often the class made it")
     parser.add_argument("--out", type=Path, default=OUT, help=f"where to write the page ({OUT.relative_to(ROOT)})")
-    args = parser.parse_args(argv)
+
+
+def run(args):
     counts = read_counts(args.counts) if args.counts else None
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(page(counts), encoding="utf-8")
     print(f"Wrote {args.out}")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

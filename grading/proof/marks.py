@@ -9,8 +9,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-WEEK = runpy.run_path(str(ROOT / "tests" / "parts.py"))  # the parts in their order, core and depth
+from grading.paths import ROOT
+
+WEEK = runpy.run_path(str(ROOT / "tests" / "machinery" / "parts.py"))  # the parts in their order, core and depth
 
 
 class NoReport(Exception):

@@ -1,14 +1,13 @@
 """The kill matrix: every mistake and every right program against every test.
 
-    python -m grading.matrix [--write-fingerprints] [--out FOLDER]
+    python -m grading matrix [--write-fingerprints] [--out FOLDER]
 
 It fails where a named test lets its mistake through, where a test of another part goes red, where a
 right program is rejected, where a test rejects nothing, or where a tolerance is nearer than ten
-times to a mistake or to the noise of right programs (exceptions: grading/margins.toml). A run with
+times to a mistake or to the noise of right programs (exceptions: grading/proof/margins.toml). A run with
 other inputs, as a grade has them, must say the same of right programs and of mistakes.
 """
 
-import argparse
 import csv
 import random
 import sys
@@ -18,14 +17,15 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import naming
-import parts
-from grading.patches import REFERENCE, ROOT, OverlapError, load_metadata, load_mistakes, load_variants, materialise
-from grading.runs import RunError, reports
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import OverlapError, load_metadata, load_mistakes, load_variants, materialise
+from grading.proof.runs import RunError, reports
+from machinery import naming, parts
 
+HELP = "every known mistake and every right program against every test"
 MARGIN = 10
 PAIRS = 120  # pairs of mistakes in one program
-MARGINS = ROOT / "grading" / "margins.toml"
+MARGINS = ROOT / "grading" / "proof" / "margins.toml"
 OUT = ROOT / "build" / "matrix"
 ALL = ("tests", "--ignore=tests/test_memory.py")  # advice rejects nobody
 OTHER_SEED = 31337  # of the inputs that only a grade has
@@ -47,7 +47,7 @@ class Matrix:
     problems: list = field(default_factory=list)
 
 
-def run(matrix, room, jobs):
+def ask_all(matrix, room, jobs):
     """Run everything and fill the matrix."""
     variants, mistakes = load_variants(), load_mistakes()
     for threads, seed in ((1, 0), (2, 0), (1, OTHER_SEED)):
@@ -251,17 +251,26 @@ def draw(matrix, metadata, out):
     pyplot.close(figure)
 
 
-def main(argv=None):
-    """Run, judge, write, print; the exit code is 1 where something is not as promised."""
-    parser = argparse.ArgumentParser(prog="python -m grading.matrix", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--write-fingerprints", action="store_true", help="store what the mistakes answer")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the table and the picture")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
-    args = parser.parse_args(argv)
+
+
+def run(args):
+    """Run, judge, write, print; the exit code is 1 where something is not as promised."""
+    try:
+        return _run(args)
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _run(args):
     args.out.mkdir(parents=True, exist_ok=True)
     matrix, metadata = Matrix(), load_metadata()
     with tempfile.TemporaryDirectory() as room:
-        mistakes, variants = run(matrix, Path(room), args.jobs)
+        mistakes, variants = ask_all(matrix, Path(room), args.jobs)
         if args.write_fingerprints:
             write_fingerprints(matrix)
         name_all(matrix, mistakes, metadata, Path(room), args.jobs)
@@ -296,10 +305,3 @@ def summary(matrix, metadata, variants, right_alone, right_pairs):
     yield f"naming: {right_alone:.1%} of mistakes by their own name first, at least one of the two in {right_pairs:.1%}"
     yield f"    of {len(matrix.pairs)} pairs"
     yield f"problems: {len(matrix.problems)}"
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except RunError as error:
-        sys.exit(str(error))

@@ -1,13 +1,12 @@
 """Generated mutants of reference/: does any small change to the code pass every test?
 
-    python -m grading.mutants [FILE ...] [--every N]
+    python -m grading mutants [FILE ...] [--every N]
 
 cosmic-ray makes the mutants; each is asked by the test files that ask its file. A survivor must
-stand in grading/mutants.toml with the reason why it is the same program; anything else is a hole
+stand in grading/proof/mutants.toml with the reason why it is the same program; anything else is a hole
 in the tests.
 """
 
-import argparse
 import difflib
 import sys
 import tempfile
@@ -19,11 +18,12 @@ from pathlib import Path
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-import parts
-from grading.patches import REFERENCE, ROOT
-from grading.runs import RunError, reports
+from grading.paths import REFERENCE, ROOT
+from grading.proof.runs import RunError, reports
+from machinery import parts
 
-EQUIVALENT = ROOT / "grading" / "mutants.toml"
+HELP = "generated mutants of reference/ against the same tests"
+EQUIVALENT = ROOT / "grading" / "proof" / "mutants.toml"
 NEEDS_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 FILES = ("modules.py", "rope.py", "attention.py", "model.py", "budget.py", "objectives.py")
 
@@ -89,13 +89,14 @@ def equivalents():
     return {(entry["file"], entry["old"], entry["new"]): entry["reason"] for entry in entries}
 
 
-def main(argv=None):
-    """Make, ask, list; the exit code is 1 where a mutant survives without a reason."""
-    parser = argparse.ArgumentParser(prog="python -m grading.mutants", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("files", nargs="*", default=FILES, metavar="FILE", help=f"some of {', '.join(FILES)}")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth mutant, for a quick look")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
-    args = parser.parse_args(argv)
+
+
+def run(args):
+    """Make, ask, list; the exit code is 1 where a mutant survives without a reason."""
     mutants = [mutant for file in args.files for mutant in mutants_of(file)][:: args.every]
     known = equivalents()
     with tempfile.TemporaryDirectory() as room:
@@ -112,7 +113,3 @@ def main(argv=None):
     )
     print(f"survivors without a reason: {len(unexplained)}")
     return 1 if unexplained or stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

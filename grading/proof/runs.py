@@ -16,9 +16,9 @@ from functools import cache
 import pytest
 import torch
 
-from grading.patches import ROOT
+from grading.paths import ROOT
 from nanolm import impl
-from nanolm.subject import Subject, seed_student_code
+from nanolm.asking.subject import Subject, seed_student_code
 
 FORK = multiprocessing.get_context("fork")
 
@@ -153,8 +153,7 @@ def _collected():
         code = pytest.main([*LEAN, "--rootdir", str(ROOT), "tests"], plugins=[found])
     if not found.items:
         raise RunError(f"the tests could not be collected (exit code {int(code)})")
-    import judge
-    import naming
+    from machinery import judge, naming
 
     judge.all_tests()
     naming.read_fingerprints()

@@ -1,4 +1,4 @@
-"""Grade many submissions, with the grader killed at random moments: `python -m grading.soak [--count N]`.
+"""Grade many submissions, with the grader killed at random moments: `python -m grading soak [--count N]`.
 
 The same submissions are graded twice: undisturbed, and with kills. Afterwards every submission must
 have exactly one result, and the same one both ways. A few named tests are asked, so that it ends today.
@@ -15,14 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from grading.grader.bubblewrap import bubblewrap
 from grading.grader.results import versions
 from grading.grader.run import grade_folder
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE, ROOT
+from grading.paths import REFERENCE, ROOT
+from grading.proof.attacks.table import ARGUMENTS, ATTACKS
 
-sys.path.insert(0, str(ROOT / "grading" / "tests"))
-from attacks.table import ARGUMENTS, ATTACKS  # noqa: E402
-
+HELP = "grade many submissions, with the grader killed at random moments"
 SECRET = b"the secret of the soak"
 MADE_BY = versions()
 # Right, wrong and hostile, and none that waits for a time limit.
@@ -42,7 +41,7 @@ def make(folder, count):
 
 def start(submissions, out):
     """One run of the grader as a process of its own. All runs keep results under the versions of the first."""
-    command = [sys.executable, "-m", "grading.soak", "--grade", str(submissions), str(out), json.dumps(MADE_BY)]
+    command = [sys.executable, "-m", "grading", "soak", "--grade", str(submissions), str(out), json.dumps(MADE_BY)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -70,19 +69,21 @@ def disturbed(submissions, out, count, kills, rng):
     return done
 
 
-def main(argv=None):
-    """Make, grade twice, compare; the exit code is 1 where a result differs, is missing or doubled."""
-    parser = argparse.ArgumentParser(prog="python -m grading.soak", description=__doc__.splitlines()[0])
+def add_arguments(parser):
     parser.add_argument("--count", type=int, default=1_000, help="submissions")
     parser.add_argument("--kills", type=int, default=20, help="times that the grader is killed")
     parser.add_argument("--grade", nargs=3, metavar=("SUBMISSIONS", "OUT", "VERSIONS"), help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
+
+
+def run(args):
+    """Make, grade twice, compare; the exit code is 1 where a result differs, is missing or doubled."""
     if args.grade:
         submissions, out, made_by = Path(args.grade[0]), Path(args.grade[1]), json.loads(args.grade[2])
         sandboxed = bubblewrap() is not None
         return grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=made_by)
     if not 0 <= args.kills < args.count:
-        parser.error("there must be more submissions than kills")
+        print("There must be more submissions than kills: give another --count or --kills.", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as room:
         submissions, calm, rough = (Path(room) / name for name in ("submissions", "calm", "rough"))
         make(submissions, args.count)
@@ -97,7 +98,3 @@ def main(argv=None):
         same_table = (calm / "grades.csv").read_bytes() == (rough / "grades.csv").read_bytes()
         print(f"with {kills} kills: {len(found)} results, {len(differ)} differ; the tables are equal: {same_table}")
         return 0 if len(expected) == len(found) == args.count and not differ and same_table and kills else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,15 +3,14 @@
 import logging
 import shutil
 
-from attacks.table import ARGUMENTS
-
-from grading.autograding import course
-from grading.databases import open_gradebook
-from grading.grader.walls import bubblewrap
-from grading.stubs import ROOT
+from grading.grader.bubblewrap import bubblewrap
+from grading.paths import ROOT
+from grading.proof.attacks.table import ARGUMENTS
+from grading.week import course
+from grading.week.databases import open_gradebook
 
 SANDBOXED = bubblewrap() is not None
-SAMPLES = ROOT / "grading" / "samples"
+SAMPLES = ROOT / "grading" / "demo" / "samples"
 NOTEBOOK = "week06.ipynb"
 
 

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from nanolm.impl import load
 from nanolm.model import LanguageModel
-from nanolm.weights import build_model, halves_to_neighbours
+from nanolm.model.weights import build_model, halves_to_neighbours
 
 transformers = pytest.importorskip("transformers", reason="needs the outside judge: pip install transformers")
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 
 for package in ("jupyterlab", "ipywidgets", "matplotlib"):
     pytest.importorskip(package, reason=f"{package} is missing: pip install -e .[notebooks]")

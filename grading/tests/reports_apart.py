@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 CODE = """
 import json, sys
-from grading.runs import reports
+from grading.proof.runs import reports
 arguments = json.loads(sys.argv[2])
 print("RESULT" + json.dumps(dict(reports(json.loads(sys.argv[1]), lambda name: arguments))))
 """

@@ -5,17 +5,17 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from grading.databases import open_gradebook
-from grading.grader.intake import Intake
+from grading.grader.exam import _result, failed_result
 from grading.grader.results import Shelf
-from grading.grader.session import _result, failed_result
-from grading.patches import ROOT
+from grading.grader.student_files import Intake
+from grading.paths import ROOT
+from grading.week.databases import open_gradebook
 
 CONFIG = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 c = get_config()
-c.AssignLatePenalties.plugin_class = "grading.late.LatePolicy"
+c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
 c.LatePolicy.percent_a_day = 10.0
 """
 DUE = "2026-11-27 22:59:00"

@@ -7,11 +7,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from grading.stubs import FOLDER as STUBS
-from grading.stubs import ROOT, generate
+from grading.authoring.stubs import generate
+from grading.paths import EXERCISES as STUBS
+from grading.paths import ROOT
 
 HELP = "make an nbgrader course in a folder: its configuration, the week's source, a secret"
-HERE = ROOT / "grading" / "course"
+HERE = ROOT / "grading" / "week" / "course_template"
 CONFIG, SECRET = "nbgrader_config.py", "secret.txt"
 NAMES_US = (CONFIG, "exporters.py")  # files of the course that hold the path of this repository
 

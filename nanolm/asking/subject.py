@@ -17,39 +17,16 @@ from pathlib import Path
 import torch
 from torch.overrides import TorchFunctionMode
 
-from nanolm import crash
 from nanolm.answers import plain
+from nanolm.asking import crash
+from nanolm.asking.counting import Counting
 from nanolm.cache import Cache, LayerCache
-from nanolm.counting import Counting
+from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.model import LanguageModel
 from nanolm.source import taken_from_torch
 
 FUNCTIONS = {name for names in CONTRACT.values() for name in names if name[0].islower()}
-
-
-class NotStarted(Exception):
-    """The code that was asked for is still a stub. `name` is the exercise, e.g. RMSNorm.forward."""
-
-    def __init__(self, name, message):
-        super().__init__(message or f"{name} is not started")
-        self.name = name
-
-
-class StudentError(Exception):
-    """Student code raised. `kind` is the exception's type name; for the others see nanolm/crash.py."""
-
-    def __init__(self, kind, message, place="", line="", tensors="", axis=""):
-        super().__init__(f"{kind}: {message}" + (f" ({place})" if place else ""))
-        self.kind, self.message, self.place = kind, message, place
-        self.line, self.tensors, self.axis = line, tensors, axis
-
-
-class ContractError(Exception):
-    """A part lacks a name or shape of the contract; the message is one sentence."""
-
-
-GUARDED_ERRORS = (NotStarted, StudentError, ContractError)  # what a guarded call may raise about the code that it asked
 
 
 @dataclass
@@ -84,8 +61,8 @@ class Subject:
         return Part(self, lambda impl: LanguageModel(cfg, impl))
 
     def timed(self, measurement, device, sizes):
-        """What one measurement of nanolm/timing.py gives, in this process."""
-        from nanolm.timing import Bench
+        """What one measurement of nanolm/asking/timing.py gives, in this process."""
+        from nanolm.asking.timing import Bench
 
         self.asked["LanguageModel"] = None  # of which every measurement is a part
         return self.guard(lambda: measurement(Bench(self.implementation, device, sizes)))
@@ -255,7 +232,7 @@ class Part:
         return self.subject.guard(lambda: self._fed(cache, args))
 
     def counted(self, *args, training=False):
-        """What one forward makes torch do, see nanolm/counting.py; with `training` a backward belongs to it."""
+        """What one forward makes torch do, see nanolm/asking/counting.py; with `training` a backward belongs to it."""
         return self.subject.guard(lambda: self._counted(args, training))
 
     def load(self, tensors):

@@ -12,12 +12,12 @@ from functools import partial
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from nanolm.asking.clock import Clock
+from nanolm.asking.errors import ContractError
 from nanolm.cache import Cache, LayerCache
-from nanolm.clock import Clock
 from nanolm.config import ModelConfig
 from nanolm.model import LanguageModel
-from nanolm.recipe_block import GeluFFN
-from nanolm.subject import ContractError
+from nanolm.model.given_parts import GeluFFN
 
 BF16, FP32 = torch.bfloat16, torch.float32
 EPS = 1e-5

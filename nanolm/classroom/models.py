@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from nanolm import tokenizer, weights
 from nanolm.config import ModelConfig
-from nanolm.model import LanguageModel
+from nanolm.model import LanguageModel, tokenizer, weights
 
 
 @dataclass

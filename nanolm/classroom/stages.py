@@ -5,10 +5,11 @@ B batch, T query length, D width, H head size, N query heads, K key/value heads.
 
 from safetensors.torch import load_file
 
+from nanolm.asking.errors import NotStarted, StudentError
+from nanolm.asking.subject import Subject
 from nanolm.config import preset
 from nanolm.impl import ROOT
 from nanolm.model import LanguageModel
-from nanolm.subject import NotStarted, StudentError, Subject
 
 TOLERANCE = 1e-3  # right code in fp32 is ten times nearer
 

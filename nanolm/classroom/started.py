@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from nanolm import impl
-from nanolm.subject import ContractError
-from nanolm.weights import WeightsError
+from nanolm.asking.errors import ContractError
+from nanolm.model.weights import WeightsError
 
 SENTENCES = (impl.ImplementationError, ContractError, WeightsError)  # their message is the whole story
 

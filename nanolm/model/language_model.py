@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from nanolm.cache import Cache
-from nanolm.recipe_block import make_block, make_norm
+from nanolm.model.given_parts import make_block, make_norm
 
 
 class LanguageModel(nn.Module):

@@ -1,6 +1,6 @@
 """SmolLM2's tokenizer, from the vocabulary and merges that its GGUF file carries."""
 
-from nanolm.weights import INSTALL_READERS, WeightsError, field
+from nanolm.model.weights import INSTALL_READERS, WeightsError, field
 
 END_TOKENS = ("<|endoftext|>", "<|im_end|>")  # of a text, of an answer in a chat
 CONTROL = 3  # GGUF's token type of <|endoftext|> and its like, which are never split

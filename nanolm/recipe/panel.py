@@ -1,4 +1,4 @@
-"""The recipe panel in a notebook: checkboxes over the numbers of `nanolm.recipe`, and its pictures.
+"""The recipe panel in a notebook: checkboxes over the numbers of swaps.py, and its pictures.
 
     panel(implementation)
 
@@ -10,31 +10,31 @@ import html
 import ipywidgets
 from IPython.display import display
 
-from nanolm import recipe, recipe_stack
 from nanolm.classroom.style import COLOURS, pictures
+from nanolm.recipe import deep_stack, swaps
 
 CONTEXTS = [2_048, 8_192, 32_768, 131_072]
 CORNERS = {
-    "everything off": recipe.VANILLA,
-    "Llama style": recipe.LLAMA_STYLE,
-    "everything on": recipe.EVERYTHING,
+    "everything off": swaps.VANILLA,
+    "Llama style": swaps.LLAMA_STYLE,
+    "everything on": swaps.EVERYTHING,
 }
 
 
 class Panel:
     """Checkboxes, a shape and a context; the cards and the table follow. `answer` is what is shown now."""
 
-    def __init__(self, implementation, base="7b-class", start=recipe.LLAMA_STYLE, S=32_768):
+    def __init__(self, implementation, base="7b-class", start=swaps.LLAMA_STYLE, S=32_768):
         self.implementation = implementation
         self.answer = None
         self._quiet = False  # several controls change at once: draw once
-        self.base = ipywidgets.Dropdown(options=list(recipe.BASES), value=base, description="shape")
+        self.base = ipywidgets.Dropdown(options=list(swaps.BASES), value=base, description="shape")
         self.S = ipywidgets.SelectionSlider(
             options=[(f"{S:,}", S) for S in CONTEXTS], value=S, description="S", continuous_update=False
         )
         self.toggles = {
             name: ipywidgets.Checkbox(value=getattr(start, name), description=on, indent=False)
-            for name, (on, off) in recipe.LABELS.items()
+            for name, (on, off) in swaps.LABELS.items()
         }
         self.g = ipywidgets.Dropdown(description="g", layout={"width": "160px"})
         self._offer_g(start.g)
@@ -56,7 +56,7 @@ class Panel:
     def recipe(self):
         """The toggles as they stand."""
         chosen = {name: control.value for name, control in self.toggles.items()}
-        return recipe.Recipe(**chosen, g=self.g.value)
+        return swaps.Recipe(**chosen, g=self.g.value)
 
     def set(self, chosen):
         """Set all toggles at once; g stays where the shape does not know it."""
@@ -88,14 +88,14 @@ class Panel:
         return box
 
     def _offer_g(self, wanted):
-        choices = recipe.choices_of_g(recipe.BASES[self.base.value].N) or [1]
+        choices = swaps.choices_of_g(swaps.BASES[self.base.value].N) or [1]
         self.g.options = choices
         self.g.value = wanted if wanted in choices else choices[0]
 
     def _take_shape(self, _):
         """Another shape: the checkboxes show what that model has."""
         self._quiet = True
-        chosen = recipe.recipe_of(recipe.BASES[self.base.value])
+        chosen = swaps.recipe_of(swaps.BASES[self.base.value])
         self._offer_g(chosen.g)
         self._quiet = False
         self.set(chosen)
@@ -103,14 +103,14 @@ class Panel:
     def _draw(self, _=None):
         if self._quiet:
             return
-        question = (self.recipe, recipe.BASES[self.base.value], self.S.value, self.implementation)
-        self._put(recipe.ask(*question, measure=False))  # at once; the measurement takes a moment the first time
-        self._put(recipe.ask(*question))
+        question = (self.recipe, swaps.BASES[self.base.value], self.S.value, self.implementation)
+        self._put(swaps.ask(*question, measure=False))  # at once; the measurement takes a moment the first time
+        self._put(swaps.ask(*question))
 
     def _put(self, answer):
         self.answer = answer
-        self.cards.value = recipe.page_of_cards(answer)
-        self.parts.value = recipe.parts_page(answer)
+        self.cards.value = swaps.page_of_cards(answer)
+        self.parts.value = swaps.parts_page(answer)
         self._show_arithmetic()
 
     def _make_questions(self):
@@ -131,7 +131,7 @@ class Panel:
 
     def _show_arithmetic(self):
         card = self.answer.cards[self.asked] if self.asked is not None else None
-        self.arithmetic.value = recipe.arithmetic_page(card) if card else ""
+        self.arithmetic.value = swaps.arithmetic_page(card) if card else ""
 
 
 def panel(implementation, **start):
@@ -147,8 +147,8 @@ def corners_page(implementation, base="7b-class", S=32_768):
     """The two corners of a shape as HTML: everything off, and everything on, with their arithmetic folded."""
     pages = []
     for name in ("everything off", "Llama style"):
-        answer = recipe.ask(CORNERS[name], recipe.BASES[base], S, implementation)
-        pages.append(f"<h4>{html.escape(name)}, shape {html.escape(base)}</h4>{recipe.page(answer)}")
+        answer = swaps.ask(CORNERS[name], swaps.BASES[base], S, implementation)
+        pages.append(f"<h4>{html.escape(name)}, shape {html.escape(base)}</h4>{swaps.page(answer)}")
     return "".join(pages)
 
 
@@ -166,7 +166,7 @@ def _draw_parts(axes, answers):
     shades = ["blue", "yellow", "orange", "sky", "black", "grey"]
     for row, answer in enumerate(answers.values()):
         left = 0
-        for (name, size, _), shade in zip(recipe.part_rows(answer), shades, strict=True):
+        for (name, size, _), shade in zip(swaps.part_rows(answer), shades, strict=True):
             axes.barh(row, size / 1e9, left=left, color=COLOURS[shade], height=0.6)
             word = name.split(",")[0]
             if size / answer.parts.total > 0.15:
@@ -198,7 +198,7 @@ def _draw_cache(axes, answers):
 
 
 def _draw_depth(axes, answers):
-    layers = range(1, recipe_stack.L + 1)
+    layers = range(1, deep_stack.L + 1)
     for (name, answer), colour in zip(answers.items(), ("orange", "blue", "green"), strict=False):
         axes.semilogy(layers, answer.stack.gradients, color=COLOURS[colour], label=name, linewidth=3)
     axes.set_xlabel("layer, 1 to L")
@@ -213,9 +213,9 @@ def _draw_losses(axes, answers):
         stack = answers[name].stack
         axes.barh(row, stack.loss, color=COLOURS[colour], height=0.6)
         axes.text(stack.loss - 0.1, row, f"{stack.loss:.2f}", va="center", ha="right", color="white", fontsize=16)
-    axes.axvline(recipe_stack.Measured.guess, color=COLOURS["black"], linestyle="--")
-    axes.text(recipe_stack.Measured.guess, -0.5, "blind guess", ha="center", fontsize=15)
+    axes.axvline(deep_stack.Measured.guess, color=COLOURS["black"], linestyle="--")
+    axes.text(deep_stack.Measured.guess, -0.5, "blind guess", ha="center", fontsize=15)
     axes.set_yticks(range(len(answers)), answers)
     axes.set_xlim(0, 4)
-    axes.set_xlabel(f"loss after {recipe_stack.STEPS} steps without warm-up, L = {recipe_stack.L}")
+    axes.set_xlabel(f"loss after {deep_stack.STEPS} steps without warm-up, L = {deep_stack.L}")
     axes.invert_yaxis()

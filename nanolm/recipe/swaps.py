@@ -4,8 +4,8 @@
     print(text(answer))
 
 Toggles become a ModelConfig (`config_of`), the configuration becomes numbers (`ask`), the numbers
-become text or a page (`text`, `page`); `nanolm.recipe_panel` puts checkboxes in front. Parameters and
-cache are counted by the implementation's budget.py, stability is measured (`nanolm.recipe_stack`).
+become text or a page (`text`, `page`); `nanolm.recipe.panel` puts checkboxes in front. Parameters and
+cache are counted by the implementation's budget.py, stability is measured (`nanolm.recipe.deep_stack`).
 
 L layers, V vocabulary, D width, F FFN width, N query heads, K key/value heads, G = N / K, H head size.
 """
@@ -15,10 +15,11 @@ import html
 import math
 from dataclasses import dataclass, fields, replace
 
-from nanolm import ledger, recipe_stack
+from nanolm.asking.errors import ContractError, NotStarted, StudentError
+from nanolm.asking.subject import Subject
 from nanolm.config import PRESETS, ModelConfig
 from nanolm.impl import ImplementationError
-from nanolm.subject import ContractError, NotStarted, StudentError, Subject
+from nanolm.recipe import deep_stack, ledger
 
 # The shape of the lessons: 7 billion parameters, and 8,192 tokens long in training.
 SHAPE_7B = ModelConfig(L=32, V=128_000, D=4_096, N=32, K=8, ffn_dim=11_008, T_max=8_192, tie_embeddings=True)
@@ -142,7 +143,7 @@ class Answer:
     cache_per_token: int | None  # kv_cache_bytes_per_token
     cache: int | None  # bytes at S tokens; None also where S tokens are out of reach
     parts: ledger.Parameters | None  # as the model is built
-    stack: recipe_stack.Measured | None  # None while it is not measured
+    stack: deep_stack.Measured | None  # None while it is not measured
     cards: tuple
 
 
@@ -162,7 +163,7 @@ def ask(recipe, base, S, implementation, measure=True):
     )
     stack, why_not_stack = None, "measuring ..."
     if measure:
-        stack, why_not_stack = _tried(implementation, lambda: recipe_stack.measure(recipe, implementation), None)
+        stack, why_not_stack = _tried(implementation, lambda: deep_stack.measure(recipe, implementation), None)
     pairs, why_not_pairs = _tried(implementation, lambda: unturned_pairs(cfg, implementation), None)
     cards = (
         _parameter_card(cfg, total, parts, implementation) if parts else Card("Parameters", "?", why_not_total),
@@ -254,14 +255,14 @@ def _stability_card(stack):
     light = "bad" if not stack.learned else "good" if stack.guarded else "watch"
     number = {"bad": "does not learn", "watch": "learns, unguarded", "good": "learns, guarded"}[light]
     guess = f"{stack.guess:.2f}"
-    note = f"loss {stack.loss:.2f} after {recipe_stack.STEPS} steps without warm-up; a blind guess has {guess}"
+    note = f"loss {stack.loss:.2f} after {deep_stack.STEPS} steps without warm-up; a blind guess has {guess}"
     lines = (
-        (f"measured on a stack of L = {recipe_stack.L}, D = {recipe_stack.D}; rate {recipe_stack.RATE}, one try", ""),
-        (f"loss, mean of the last {recipe_stack.LAST} steps; a blind guess has log V = {guess}", f"{stack.loss:.2f}"),
+        (f"measured on a stack of L = {deep_stack.L}, D = {deep_stack.D}; rate {deep_stack.RATE}, one try", ""),
+        (f"loss, mean of the last {deep_stack.LAST} steps; a blind guess has log V = {guess}", f"{stack.loss:.2f}"),
         ("at the start: gradient of the top 4 layers over the bottom 4", f"{stack.gradient_ratio:.2f}"),
         ("at the start: size of the stream after the last layer over the first", f"{stack.growth:.2f}"),
-        (f"largest attention weight, w_q and w_k drifted to {recipe_stack.DRIFT} times", f"{stack.saturation:.2f}"),
-        (f"pull on log Z when it has drifted to {recipe_stack.LOG_Z}", f"{stack.pull:.4f}"),
+        (f"largest attention weight, w_q and w_k drifted to {deep_stack.DRIFT} times", f"{stack.saturation:.2f}"),
+        (f"pull on log Z when it has drifted to {deep_stack.LOG_Z}", f"{stack.pull:.4f}"),
     )
     return Card("Stability at depth", number, note, lines, light)
 

@@ -17,7 +17,9 @@ def add_arguments(parser):
 def run(args):
     """Print the table; 0, or 1 where a count differs from the model built, or after one sentence on what is missing."""
     # torch comes in here and not above: --help should not wait for it
-    from nanolm import config, impl, ledger, subject
+    from nanolm import config, impl
+    from nanolm.asking import subject
+    from nanolm.recipe import ledger
 
     try:
         cfg = config.preset(args.preset)

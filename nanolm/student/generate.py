@@ -24,7 +24,9 @@ def add_arguments(parser):
 def run(args):
     """Print prompt and continuation token by token; 0, or 1 after one sentence on what is missing."""
     # torch comes in here and not above: --help should not wait for it
-    from nanolm import impl, subject, weights
+    from nanolm import impl
+    from nanolm.asking import subject
+    from nanolm.model import weights
 
     try:
         implementation = impl.load(args.impl)
@@ -38,7 +40,7 @@ def run(args):
 
 
 def _read_smollm2():
-    from nanolm import tokenizer, weights
+    from nanolm.model import tokenizer, weights
 
     reader = weights.open_gguf(weights.find_smollm2())
     return tokenizer.tokenizer_of(reader), weights.smollm2_config(reader), weights.state_dict_of(reader)
@@ -47,7 +49,8 @@ def _read_smollm2():
 def _speak(args, implementation, words, cfg, state):
     import torch
 
-    from nanolm import subject, tokenizer, weights
+    from nanolm.asking import subject
+    from nanolm.model import tokenizer, weights
 
     model = weights.build_model(cfg, state, implementation)
     model.register_forward_hook(_refuse_nan)
@@ -67,7 +70,7 @@ def _speak(args, implementation, words, cfg, state):
 
 
 def _refuse_nan(model, inputs, logits):
-    from nanolm.subject import ContractError
+    from nanolm.asking.errors import ContractError
 
     if not logits[:, -1].isfinite().all():
         raise ContractError("The logits hold NaN or infinity, so no token can be chosen: does pytest pass?")

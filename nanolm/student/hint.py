@@ -7,7 +7,7 @@ from functools import cache
 from nanolm.impl import ROOT
 
 HELP = "a hint for a red test or a mistake, e.g. hint test_rmsnorm_does_not_center"
-MISTAKES = ROOT / "tests" / "mistakes.toml"
+MISTAKES = ROOT / "tests" / "machinery" / "mistakes.toml"
 
 
 def add_arguments(parser):

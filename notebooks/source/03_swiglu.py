@@ -19,7 +19,7 @@ import torch
 from nanolm.classroom import COLOURS, Characters, active, claim, pictures, show, slider, train, watch
 from nanolm.config import ModelConfig, preset
 from nanolm.model import LanguageModel
-from nanolm.recipe_block import GeluFFN
+from nanolm.model.given_parts import GeluFFN
 
 silu, gelu = torch.nn.functional.silu, torch.nn.functional.gelu
 GATED, PLAIN = COLOURS["blue"], COLOURS["orange"]

@@ -21,7 +21,7 @@ from nanolm.classroom import (
 from nanolm.classroom.small_text import TEXT
 from nanolm.config import preset
 from nanolm.model import LanguageModel
-from nanolm.weights import halves_to_neighbours
+from nanolm.model.weights import halves_to_neighbours
 
 TAU = 2 * torch.pi
 impl = active("rope_frequencies", "rope_cos_sin", "apply_rope", "GroupedQueryAttention", "Block")

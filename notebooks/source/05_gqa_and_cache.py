@@ -21,7 +21,7 @@ from nanolm.classroom import (
     COLOURS, attention_weights, active, choice, claim, pictures, show, slider, smollm2, watch,
 )
 from nanolm.config import ModelConfig, preset
-from nanolm.ledger import parameters
+from nanolm.recipe.ledger import parameters
 from nanolm.model import LanguageModel
 
 MHA, GQA, MQA = COLOURS["orange"], COLOURS["blue"], COLOURS["green"]

@@ -19,7 +19,7 @@ from nanolm.classroom import (
     COLOURS, Characters, active, claim, label_lines, next_token_loss, pictures, show, slider, smollm2, train, watch,
 )
 from nanolm.config import ModelConfig, preset
-from nanolm.ledger import parameters
+from nanolm.recipe.ledger import parameters
 from nanolm.model import LanguageModel
 
 BARE, NORMED, CAPPED = COLOURS["orange"], COLOURS["blue"], COLOURS["green"]

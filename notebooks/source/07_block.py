@@ -18,17 +18,17 @@
 # %%
 import torch
 
-from nanolm import recipe, recipe_stack
+from nanolm.recipe import deep_stack, swaps
 from nanolm.classroom import COLOURS, active, claim, pictures, show, slider, watch
 from nanolm.classroom.stages import compare_stages
 from nanolm.config import ModelConfig
-from nanolm.recipe_panel import corner_pictures, panel
+from nanolm.recipe.panel import corner_pictures, panel
 
 impl = active(
     "RMSNorm", "SwiGLU", "ffn_dim", "apply_rope", "GroupedQueryAttention", "Block", "count_parameters",
     "kv_cache_bytes_per_token", "z_loss",
 )  # fmt: skip
-SHAPE = recipe.SHAPE_7B
+SHAPE = swaps.SHAPE_7B
 
 # %% [markdown]
 # ## Two branches
@@ -86,8 +86,8 @@ claim("largest addition over the stream it is added to", max(shares), at_most=0.
 
 # %%
 corners = {
-    "vanilla": recipe.ask(recipe.VANILLA, SHAPE, 8_192, impl),
-    "Llama style": recipe.ask(recipe.LLAMA_STYLE, SHAPE, 8_192, impl),
+    "vanilla": swaps.ask(swaps.VANILLA, SHAPE, 8_192, impl),
+    "Llama style": swaps.ask(swaps.LLAMA_STYLE, SHAPE, 8_192, impl),
 }
 show(corner_pictures(corners))
 vanilla, modern = corners.values()
@@ -110,16 +110,16 @@ claim("modern, the same", modern.stack.loss, at_most=3.0)
 
 # %%
 steps = ["rmsnorm", "pre_norm", "rope", "swiglu", "gqa", "bias_free"]
-chosen, totals, caches = recipe.VANILLA, [vanilla.total], [vanilla.cache_per_token]
+chosen, totals, caches = swaps.VANILLA, [vanilla.total], [vanilla.cache_per_token]
 for name in steps:
     chosen = chosen.but(**{name: True})
-    answer = recipe.ask(chosen, SHAPE, 8_192, impl, measure=False)
+    answer = swaps.ask(chosen, SHAPE, 8_192, impl, measure=False)
     totals.append(answer.total)
     caches.append(answer.cache_per_token)
 moves = [after - before for before, after in zip(totals, totals[1:], strict=False)]
 
 figure, axes = pictures(height=5)
-labels = [recipe.LABELS[name][0] for name in steps]
+labels = [swaps.LABELS[name][0] for name in steps]
 axes.bar(labels, [move / 1e6 for move in moves], color=[COLOURS["blue" if move <= 0 else "orange"] for move in moves])
 for place, move in enumerate(moves):
     words = "0" if move == 0 else f"{move / 1e6:+.1f}M"
@@ -151,13 +151,13 @@ shown = panel(impl)
 
 # %%
 tries = {
-    "LayerNorm, post-norm": recipe.VANILLA,
-    "LayerNorm, pre-norm": recipe.VANILLA.but(pre_norm=True),
-    "all but pre-norm": recipe.LLAMA_STYLE.but(pre_norm=False),
-    "Llama style": recipe.LLAMA_STYLE,
-    "everything on": recipe.EVERYTHING,
+    "LayerNorm, post-norm": swaps.VANILLA,
+    "LayerNorm, pre-norm": swaps.VANILLA.but(pre_norm=True),
+    "all but pre-norm": swaps.LLAMA_STYLE.but(pre_norm=False),
+    "Llama style": swaps.LLAMA_STYLE,
+    "everything on": swaps.EVERYTHING,
 }
-stacks = {name: recipe_stack.measure(toggles, impl) for name, toggles in tries.items()}
+stacks = {name: deep_stack.measure(toggles, impl) for name, toggles in tries.items()}
 
 figure, (left, right) = pictures(columns=2, width=16, height=5)
 for row, found in enumerate(stacks.values()):
@@ -166,7 +166,7 @@ for row, found in enumerate(stacks.values()):
     left.text(0.1, row, f"{found.loss:.2f}", va="center", color="white", fontsize=16)
     right.barh(row, found.saturation, color=COLOURS["orange" if found.saturation > 0.9 else "blue"])
     right.text(0.02, row, f"{found.saturation:.2f}", va="center", color="white", fontsize=16)
-left.axvline(recipe_stack.Measured.guess, color=COLOURS["black"], linestyle="--")
+left.axvline(deep_stack.Measured.guess, color=COLOURS["black"], linestyle="--")
 left.set(xlabel="loss after 28 steps", title="Learns without warm-up? (dashed: blind guess)")
 right.set(xlabel="largest attention weight", title="w_q, w_k drifted to 8 times", xlim=(0, 1))
 left.set_yticks(range(len(stacks)), stacks)
@@ -189,7 +189,7 @@ claim("z-loss pulls on log Z = 20 by 2 * 1e-4 * 20", stacks["everything on"].pul
 # %%
 def shared(g):
     figure, axes = pictures(height=3.6)
-    answer = recipe.ask(recipe.LLAMA_STYLE.but(gqa=g > 1, g=max(g, 2)), SHAPE, 32_768, impl, measure=False)
+    answer = swaps.ask(swaps.LLAMA_STYLE.but(gqa=g > 1, g=max(g, 2)), SHAPE, 32_768, impl, measure=False)
     for n in range(SHAPE.N):
         axes.plot([n, (n // g) * g + (g - 1) / 2], [1, 0], color=COLOURS["grey"], linewidth=1)
     K = SHAPE.N // g
@@ -204,7 +204,7 @@ def shared(g):
 
 sharing = watch(shared, g=slider("G = query heads that share", [1, 2, 4, 8, 16, 32], start=4))
 for on, gigabytes in ((False, 17.18), (True, 4.29)):
-    answer = recipe.ask(recipe.LLAMA_STYLE.but(gqa=on), SHAPE, 32_768, impl, measure=False)
+    answer = swaps.ask(swaps.LLAMA_STYLE.but(gqa=on), SHAPE, 32_768, impl, measure=False)
     claim(f"GB at 32,768 tokens, G = {answer.cfg.G}", answer.cache / 1e9, gigabytes, within=0.01)
 
 # %% [markdown]

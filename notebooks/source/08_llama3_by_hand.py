@@ -9,7 +9,7 @@
 # | 32 | 128,256 | 4,096 | 32 | 8 | 128 | 14,336 | untied |
 
 # %%
-from nanolm import ledger
+from nanolm.recipe import ledger
 from nanolm.classroom import COLOURS, active, choice, claim, pictures, show, slider, watch
 from nanolm.config import preset
 

@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from nanolm import ledger
+from nanolm.recipe import ledger
 from nanolm.cache import Cache
 from nanolm.classroom import COLOURS, Characters, active, batches, claim, next_token_loss, pictures, show, slider, train, watch
 from nanolm.config import ModelConfig, preset

@@ -14,7 +14,7 @@ from nanolm.cache import Cache
 from nanolm.classroom import (
     COLOURS, active, attention_weights, choice, claim, next_token_loss, pictures, show, slider, smollm2, streams, watch,
 )
-from nanolm.weights import halves_to_neighbours
+from nanolm.model.weights import halves_to_neighbours
 
 impl = active(
     "RMSNorm", "SwiGLU", "rope_frequencies", "rope_cos_sin", "apply_rope", "repeat_kv", "causal_mask", "GroupedQueryAttention", "Block",

@@ -8,10 +8,11 @@ course team can prove the tolerances.
 import math
 
 import torch
+from nanolm.errors import GUARDED_ERRORS, NotStarted, StudentError
 
 from nanolm.answers import Foreign
+from nanolm.asking.subject import Outcome
 from nanolm.impl import ImplementationError
-from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError
 
 MEASURED = []  # (largest difference, tolerance) of each `close` of the test that runs
 SMALL = 8  # entries of a tensor that is shown whole

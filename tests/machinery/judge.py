@@ -3,10 +3,9 @@
 import importlib
 from pathlib import Path
 
-import expect
-import parts
+from machinery import expect, parts
+from nanolm.asking.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import ImplementationError
-from nanolm.subject import ContractError, NotStarted, StudentError
 
 PROBLEMS = (expect.Mistake, StudentError, ContractError, ImplementationError)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-import parts
-from nanolm import hint
-from nanolm.subject import Outcome
+from machinery import parts
+from nanolm.asking.subject import Outcome
+from nanolm.student import hint
 
 FINGERPRINTS = Path(__file__).parent / "fingerprints.safetensors"
 

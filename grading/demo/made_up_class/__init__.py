@@ -1,4 +1,4 @@
-"""A class of 30 to try the week with: `python -m grading.demo_class NOTEBOOK OUT`.
+"""A class of 30 to try the week with: `python -m grading demo-class NOTEBOOK OUT`.
 
     OUT/canvas.zip      what Canvas's "Download Submissions" gives: right and wrong programs, half-finished
                         and hostile ones, broken notebooks, odd archives (see people.py, one row a student)
@@ -13,10 +13,10 @@ import csv
 import io
 import json
 
-from grading.demo_class import lms, notebooks, programs
-from grading.demo_class.people import ABSENT, CLASS, DUE
-from grading.marks import WEEK
-from grading.patches import load_metadata
+from grading.demo.made_up_class import lms, notebooks, programs
+from grading.demo.made_up_class.people import ABSENT, CLASS, DUE
+from grading.proof.bank import load_metadata
+from grading.proof.marks import WEEK
 
 ARCHIVE, ROSTER, TIMES, EXPECTED = "canvas.zip", "roster.csv", "times.csv", "expected.json"
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from grading.demo_class.programs import NOT_STARTED, Program
+from grading.demo.made_up_class.programs import NOT_STARTED, Program
 
 DUE = "2026-10-30T23:59:00+01:00"
 IN_TIME, LATE = "2026-10-30T18:12:45+01:00", "2026-11-01T08:30:00+01:00"

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from grading import patches
-from grading.stubs import generate
-from grading.tests.attacks.table import ATTACKS
+from grading.authoring.stubs import generate
+from grading.paths import REFERENCE
+from grading.proof import bank
+from grading.proof.attacks.table import ATTACKS
 from nanolm.impl import CONTRACT, FILE_OF
 
 # A near-copy keeps the program and changes what a reader sees first: local names and remarks.
@@ -44,7 +45,7 @@ def files(program):
     texts = _changed(program)
     for exercise in program.open:
         file = f"{FILE_OF[exercise.split('.')[0]]}.py"
-        stub = patches.Replacement(file, exercise, _source(stubs[file], exercise))
+        stub = bank.Replacement(file, exercise, _source(stubs[file], exercise))
         start, end, code = stub.span(texts[file])
         texts[file] = texts[file][:start] + code + texts[file][end:]
     texts = {name: _as_handed_in(text) for name, text in texts.items()}
@@ -69,20 +70,20 @@ def _changed(program):
         if all(a[0] != b[0] or a[2] <= b[1] or b[2] <= a[1] for a in spans for b in taken):
             changes.append(variant)
             taken += spans
-    return texts | patches.apply(texts, changes)
+    return texts | bank.apply(texts, changes)
 
 
 @cache
 def _reference():
-    return {f"{module}.py": (patches.REFERENCE / f"{module}.py").read_text(encoding="utf-8") for module in CONTRACT}
+    return {f"{module}.py": (REFERENCE / f"{module}.py").read_text(encoding="utf-8") for module in CONTRACT}
 
 
 @cache
 def _bank():
     """Variants without the combinations, which would leave no room for each other; all mistakes."""
-    variants = patches.load_variants()
+    variants = bank.load_variants()
     single = {name: variant for name, variant in variants.items() if not name.startswith("whole-")}
-    return single, patches.load_mistakes()
+    return single, bank.load_mistakes()
 
 
 @cache

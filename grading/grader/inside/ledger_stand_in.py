@@ -1,4 +1,4 @@
-"""Stands in the sandbox where nanolm/ledger.py stands at home: that one counts parameters, which is an exercise.
+"""Stands in the sandbox where nanolm/recipe/ledger.py stands at home: that one counts parameters, which is an exercise.
 
 A file may go on importing from it. Who calls what it has imported hears why not.
 """
@@ -9,6 +9,6 @@ def __getattr__(name):
         raise AttributeError(name)
 
     def refused(*args, **kwargs):
-        raise RuntimeError("nanolm.ledger is not there when code is graded: it counts what you are asked to count")
+        raise RuntimeError(f"{__name__} is not there when code is graded: it counts what you are asked to count")
 
     return refused

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nanolm.subject import Subject
+from nanolm.asking.subject import Subject
 
 from . import wire
 from .worker import Desk
@@ -35,7 +35,7 @@ class Stage(nn.Module):
 
 
 class Exercises:
-    """An implementation as nanolm.subject asks one."""
+    """An implementation as nanolm.asking.subject asks one."""
 
     folder = Path("/nowhere")
     RMSNorm = Stage

@@ -1,6 +1,6 @@
 """The process of student code: it runs what it is asked on the submission's files and sends data back.
 
-It asks the same `nanolm.subject` that the tests ask in process, so an answer means the same on both
+It asks the same `nanolm.asking.subject` that the tests ask in process, so an answer means the same on both
 sides. Nothing that this process says is believed: student code can change all of it.
 """
 
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 
+from nanolm.asking.errors import GUARDED_ERRORS, NotStarted, StudentError
+from nanolm.asking.subject import Outcome, Subject, seed_student_code
 from nanolm.impl import Implementation, ImplementationError
-from nanolm.subject import GUARDED_ERRORS, NotStarted, Outcome, StudentError, Subject, seed_student_code
 
 from . import wire
 from .said import LIMIT, replace_streams

@@ -4,8 +4,8 @@ import contextlib
 import io
 import itertools
 
-from grading.bench.ratio import in_turn
-from grading.patches import ROOT
+from grading.paths import ROOT
+from grading.proof.bench.ratio import in_turn
 
 POINTS = 400
 NOTEBOOKS = ROOT / "notebooks"
@@ -38,7 +38,7 @@ def notebooks(runs):
     """Each notebook from the start of its kernel to its last cell; they take minutes, so a third of the pairs."""
     import nbformat
 
-    from grading.book import execute
+    from grading.authoring.book import execute
 
     def bare():
         cell = nbformat.v4.new_code_cell("import torch")

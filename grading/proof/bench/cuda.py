@@ -6,13 +6,14 @@ from pathlib import Path
 
 import torch
 
-from grading.patches import REFERENCE, ROOT, SLOW, load_variants, materialise
-from nanolm import clock, timing
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import SLOW, load_variants, materialise
+from nanolm.asking import clock, timing
 from nanolm.impl import Implementation
 
 SLOW_ONES = ("slow-loop-over-heads", "slow-written-out-softmax", "slow-weights-in-fp32")
-COMMAND = "python -m grading.bench cuda --write"
-PAGE = ROOT / "grading" / "bench_cuda.md"
+COMMAND = "python -m grading bench cuda --write"
+PAGE = ROOT / "grading" / "proof" / "bench_cuda.md"
 
 
 def programs(room):
@@ -43,7 +44,7 @@ def lines(device, sizes, make_clock=clock.Clock):
 def run(write):
     """Print the table, and keep it where asked."""
     if not torch.cuda.is_available():
-        raise SystemExit("grading.bench cuda needs a CUDA device, and torch finds none here: run it on a GPU machine.")
+        raise SystemExit("bench cuda needs a CUDA device, and torch finds none here: run it on a GPU machine.")
     said = []
     for line in lines("cuda", timing.LARGE):
         print(line, flush=True)

@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from grading.bench.ratio import in_turn
-from grading.patches import ROOT
+from grading.paths import ROOT
+from grading.proof.bench.ratio import in_turn
 
 TESTS = [sys.executable, "-m", "pytest", "tests", "-q", "-p", "no:cacheprovider"]
 IMPORT = [sys.executable, "-c", "import torch, pytest"]

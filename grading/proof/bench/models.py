@@ -5,7 +5,7 @@ B batch, T query length.
 
 import torch
 
-from grading.bench.ratio import in_turn
+from grading.proof.bench.ratio import in_turn
 from nanolm.cache import Cache
 from nanolm.config import preset
 

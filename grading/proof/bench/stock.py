@@ -16,14 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from grading.bench.ratio import Ratio
-from grading.grader.walls import bubblewrap
-from grading.marks import WEEK
-from grading.patches import REFERENCE, ROOT, load_mistakes, load_variants, materialise
+from grading.grader.bubblewrap import bubblewrap
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import load_mistakes, load_variants, materialise
+from grading.proof.bench.ratio import Ratio
+from grading.proof.marks import WEEK
 
 COUNT = 20
 WEEK_NAME, NOTEBOOK = "week06", "week06.ipynb"
-SAMPLES = ROOT / "grading" / "samples"
+SAMPLES = ROOT / "grading" / "demo" / "samples"
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {course!r}
@@ -85,7 +86,7 @@ def make_course(course, submissions):
     """A course of stock nbgrader in which all of them have handed in the week's notebook with their files."""
     source = course / "source" / WEEK_NAME
     source.mkdir(parents=True)
-    shutil.copy(ROOT / "grading" / "course" / "source" / WEEK_NAME / NOTEBOOK, source)
+    shutil.copy(ROOT / "grading" / "week" / "course_template" / "source" / WEEK_NAME / NOTEBOOK, source)
     files = [f"exercises_en/{path.name}" for path in sorted(REFERENCE.glob("*.py"))]
     text = CONFIG.format(course=str(course), files=files)
     (course / "nbgrader_config.py").write_text(text, encoding="utf-8")

@@ -4,7 +4,8 @@ import re
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from grading import book
+from grading.__main__ import main
+from grading.authoring import book
 
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 FROM_ELSEWHERE = re.compile(r"""(?:src|href)=["']?(?:https?:)?//|from ['"]https?:|@import url\(["']?https?:""")
@@ -60,5 +61,5 @@ def test_reveal_lies_beside_the_slides(tmp_path, monkeypatch):
 def test_a_missing_reveal_is_said_in_one_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(book, "BOOK", tmp_path)
     monkeypatch.setattr(book, "copy_reveal", lambda: False)
-    assert book.main([]) == 1
+    assert main(["book"]) == 1
     assert "requirements-slides.txt" in capsys.readouterr().err

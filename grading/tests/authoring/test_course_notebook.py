@@ -8,15 +8,17 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-import parts  # noqa: E402
-from grading.autograding import course, notebook  # noqa: E402
-from grading.autograding.cells import answer_of, is_answer, is_check, nbgrader_of  # noqa: E402
-from grading.stubs import FOLDER, ROOT  # noqa: E402
+from grading.__main__ import main  # noqa: E402
+from grading.authoring import week_notebook  # noqa: E402
+from grading.authoring.cells import answer_of, is_answer, is_check, nbgrader_of  # noqa: E402
+from grading.paths import EXERCISES, ROOT  # noqa: E402
+from grading.week import course  # noqa: E402
+from machinery import parts  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def cells():
-    return nbformat.read(notebook.TARGET, as_version=4).cells
+    return nbformat.read(week_notebook.TARGET, as_version=4).cells
 
 
 def marks_in_the_tests():
@@ -31,7 +33,7 @@ def marks_in_the_tests():
 
 
 def test_the_notebook_is_what_its_source_gives():
-    assert notebook.main(["--check"]) == 0
+    assert main(["week-notebook", "--check"]) == 0
 
 
 def test_the_points_of_the_cells_are_the_marks_of_the_tests(cells):
@@ -44,9 +46,9 @@ def test_the_points_of_the_cells_are_the_marks_of_the_tests(cells):
 
 
 def test_another_mark_in_the_tests_makes_the_notebook_stale(monkeypatch):
-    changed = {**notebook.points_by_part(), "rope": 21}
-    monkeypatch.setattr(notebook, "points_by_part", lambda: changed)
-    assert notebook.main(["--check"]) == 1
+    changed = {**week_notebook.points_by_part(), "rope": 21}
+    monkeypatch.setattr(week_notebook, "points_by_part", lambda: changed)
+    assert main(["week-notebook", "--check"]) == 1
 
 
 def test_every_question_stands_above_its_answer_and_says_its_points(cells):
@@ -93,7 +95,7 @@ def test_a_course_can_be_made_anywhere_and_again(tmp_path):
     assert (folder / course.SECRET).stat().st_mode & 0o777 == 0o600
     assert f"REPOSITORY = Path({str(ROOT)!r})" in (folder / course.CONFIG).read_text(encoding="utf-8")
     released = {path.name: path.read_text(encoding="utf-8") for path in (folder / "source").rglob("*.py")}
-    assert released == {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
+    assert released == {path.name: path.read_text(encoding="utf-8") for path in EXERCISES.glob("*.py")}
 
 
 def test_a_course_that_cannot_be_made_is_one_sentence(tmp_path, capsys):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from grading import golden
+from grading.authoring import golden
 from nanolm.config import preset
 
 FILES = [make.__name__ for make in golden.FILES]

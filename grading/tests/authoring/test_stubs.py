@@ -10,8 +10,9 @@ import sys
 import pytest
 import torch
 
-from grading import stubs
-from grading.marked import FIELDS, MarkError, exercises, split
+from grading.authoring import stubs
+from grading.authoring.marked import FIELDS, MarkError, exercises, split
+from grading.paths import ROOT
 from nanolm import impl
 from nanolm.config import preset
 
@@ -48,7 +49,7 @@ def helper(x):
 
 
 def source(folder, module):
-    return (stubs.ROOT / folder / f"{module}.py").read_text(encoding="utf-8")
+    return (ROOT / folder / f"{module}.py").read_text(encoding="utf-8")
 
 
 def marked(module):
@@ -176,7 +177,7 @@ def collected():
     """Every test of the week as (file, name)."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "tests", "--collect-only", "-q"],
-        cwd=stubs.ROOT, capture_output=True, text=True, encoding="utf-8",
+        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
     return [tuple(line.split("::")[:2]) for line in found.stdout.splitlines() if "::" in line]
 
@@ -248,13 +249,13 @@ def test_an_exercise_without_a_solution_is_refused():
 def course(tmp_path):
     """A copy of what the generator needs."""
     for folder in ("grading", "nanolm", "reference", "exercises_en"):
-        shutil.copytree(stubs.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
 def run(course, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "grading.stubs", *arguments],
+        [sys.executable, "-m", "grading", "stubs", *arguments],
         cwd=course, capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
 
@@ -266,7 +267,7 @@ def test_check_finds_a_stub_that_was_edited(course):
     found = run(course, "--check")
     assert found.returncode != 0
     assert found.stderr == (
-        "exercises_en/rope.py does not agree with reference/rope.py: run python -m grading.stubs.\n"
+        "exercises_en/rope.py does not agree with reference/rope.py: run python -m grading stubs.\n"
     )
     assert run(course).returncode == 0
     assert run(course, "--check").returncode == 0

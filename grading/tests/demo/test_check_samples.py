@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading import check_samples, marks
+from grading.demo import check_samples
+from grading.proof import marks
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +95,9 @@ def test_the_last_step_runs_the_right_samples_code(monkeypatch, capsys):
     monkeypatch.setattr(check_samples, "check", lambda sample: [made("rope", "passed")])
     finished = SimpleNamespace(returncode=3)
     monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command) or finished)
-    assert check_samples.main() == 3  # the generation's exit code is the command's
+    assert check_samples.run(None) == 3  # the generation's exit code is the command's
     assert commands[0][1:] == [
-        "-m", "nanolm", "generate", "--impl", "grading/samples/all_right", "--prompt", "The capital of France is",
+        "-m", "nanolm", "generate", "--impl", "grading/demo/samples/all_right", "--prompt", "The capital of France is",
     ]  # fmt: skip
     assert "all_right" in capsys.readouterr().out
 
@@ -104,7 +105,7 @@ def test_the_last_step_runs_the_right_samples_code(monkeypatch, capsys):
 def test_tests_that_can_not_run_are_one_sentence():
     with pytest.raises(marks.NoReport) as caught:
         check_samples.check("no_such_sample")
-    assert "grading/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
+    assert "grading/demo/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_report_is_read_as_written(monkeypatch):

@@ -6,25 +6,25 @@ pytest.importorskip("nbgrader")
 
 from course_in_nbgrader import Course  # noqa: E402
 
-from grading import demo  # noqa: E402
+from grading.demo import command  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory):
     """The demo, run once; its exam is a handful of tests, so what is expected of the whole exam does not hold."""
-    made = demo.Demo(tmp_path_factory.mktemp("demo") / "build")
+    made = command.Demo(tmp_path_factory.mktemp("demo") / "build")
     Course(made.course)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo.demo_class, "disagreements", lambda known, results: ())
+        patch.setattr(command.made_up, "disagreements", lambda known, results: ())
         made.run()
     return made
 
 
 def test_everybody_who_could_be_graded_has_a_mark(week):
     rows = {row.student: row for row in week.standing().rows}
-    assert len(rows) == len(demo.demo_class.CLASS) + len(demo.demo_class.ABSENT)
+    assert len(rows) == len(command.made_up.CLASS) + len(command.made_up.ABSENT)
     graded = set(week.results())
-    assert set(demo.WRITERS) - graded == {"sven"}  # a zip that is cut off
+    assert set(command.WRITERS) - graded == {"sven"}  # a zip that is cut off
     assert all(rows[student].mark is not None for student in graded)
     assert rows["hugo"].penalty > 0 and rows["aada"].penalty == 0
 
@@ -32,7 +32,7 @@ def test_everybody_who_could_be_graded_has_a_mark(week):
 def test_the_two_answers_with_a_comment_are_in_the_feedback(week):
     pages = [path.read_text(encoding="utf-8") for path in (week.course / "feedback").rglob("*.html")]
     assert len(pages) == len(week.results())
-    assert sum(page.count(demo.COMMENT) for page in pages) == demo.COMMENTED
+    assert sum(page.count(command.COMMENT) for page in pages) == command.COMMENTED
 
 
 def test_exports_report_and_bundle_are_there(week):
@@ -43,7 +43,7 @@ def test_exports_report_and_bundle_are_there(week):
 
 
 def test_a_second_run_changes_nothing(week, monkeypatch, capsys):
-    monkeypatch.setattr(demo.demo_class, "disagreements", lambda known, results: ())
+    monkeypatch.setattr(command.made_up, "disagreements", lambda known, results: ())
     week.run()
     assert "Nothing has changed since the last run" in capsys.readouterr().out
 
@@ -51,18 +51,18 @@ def test_a_second_run_changes_nothing(week, monkeypatch, capsys):
 def test_a_change_between_two_runs_is_named(week):
     with (week.course / "exports" / "canvas.csv").open("a", encoding="utf-8") as file:
         file.write("one more line")
-    with pytest.raises(demo.DemoFailed, match="exports/canvas.csv"):
+    with pytest.raises(command.DemoFailed, match="exports/canvas.csv"):
         week.compared()
 
 
 def test_a_grade_that_is_not_as_expected_stops_the_demo(week, monkeypatch):
     monkeypatch.setattr(week, "steps", lambda: ())  # a handful of tests give no 100 points
-    with pytest.raises(demo.DemoFailed, match="aada: .* points of the core, not 100"):
+    with pytest.raises(command.DemoFailed, match="aada: .* points of the core, not 100"):
         week.run()
 
 
 def test_a_step_that_fails_is_named_with_its_exit_code(tmp_path, monkeypatch):
-    failing = demo.Demo(tmp_path)
+    failing = command.Demo(tmp_path)
     monkeypatch.setattr(failing, "steps", lambda: (("jump", lambda: 3, (0,)),))
-    with pytest.raises(demo.DemoFailed, match="'jump' ended with exit code 3"):
+    with pytest.raises(command.DemoFailed, match="'jump' ended with exit code 3"):
         failing.run()

@@ -10,10 +10,10 @@ import zipfile
 import nbformat
 import pytest
 
-from grading import demo_class
-from grading.demo_class import lms, notebooks, people, programs
-from grading.demo_class.people import ABSENT, CLASS
-from grading.patches import ROOT
+from grading.demo import made_up_class
+from grading.demo.made_up_class import lms, notebooks, people, programs
+from grading.demo.made_up_class.people import ABSENT, CLASS
+from grading.paths import ROOT
 from nanolm.impl import CONTRACT
 
 BY_ID = {student.id: student for student in CLASS}
@@ -42,12 +42,12 @@ def released(tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(released, tmp_path_factory):
     out = tmp_path_factory.mktemp("class")
-    demo_class.write(released, out)
+    made_up_class.write(released, out)
     return out
 
 
 def entries(written):
-    with zipfile.ZipFile(written / demo_class.ARCHIVE) as file:
+    with zipfile.ZipFile(written / made_up_class.ARCHIVE) as file:
         return {name: file.read(name) for name in file.namelist()}
 
 
@@ -68,7 +68,7 @@ def rows_of(file):
 
 
 def test_thirty_hand_in_and_each_is_on_the_roster(written):
-    rows, times = rows_of(written / demo_class.ROSTER), rows_of(written / demo_class.TIMES)
+    rows, times = rows_of(written / made_up_class.ROSTER), rows_of(written / made_up_class.TIMES)
     assert len(CLASS) == 30 and [row["id"] for row in rows] == [student.id for student in (*CLASS, *ABSENT)]
     assert [row["student"] for row in times] == [student.id for student in CLASS]
     users = {name.replace("_LATE", "").split("_")[1] for name in entries(written)}
@@ -77,8 +77,8 @@ def test_thirty_hand_in_and_each_is_on_the_roster(written):
 
 
 def test_the_same_notebook_gives_the_same_bytes(written, released, tmp_path):
-    demo_class.write(released, tmp_path)
-    for file in (demo_class.ARCHIVE, demo_class.ROSTER, demo_class.TIMES, demo_class.EXPECTED):
+    made_up_class.write(released, tmp_path)
+    for file in (made_up_class.ARCHIVE, made_up_class.ROSTER, made_up_class.TIMES, made_up_class.EXPECTED):
         assert (tmp_path / file).read_bytes() == (written / file).read_bytes()
 
 
@@ -194,12 +194,12 @@ def result(*tests):
     ],
 )
 def test_what_is_not_as_expected_is_said(student, graded, said):
-    known = {student: demo_class.expected()[student]}
-    assert list(demo_class.disagreements(known, {student: graded} if graded else {})) == said
+    known = {student: made_up_class.expected()[student]}
+    assert list(made_up_class.disagreements(known, {student: graded} if graded else {})) == said
 
 
 def test_expectations_name_tests_and_late_ones():
-    known = demo_class.expected()
+    known = made_up_class.expected()
     assert known["jin"]["not_passed"] == ["test_attention_repeat_kv_keeps_neighbours_together"]
     assert sum(entry["core"] == 100 for entry in known.values()) == 7
     assert {name for name, entry in known.items() if entry["core"] == 0} == {"sven", "tala", "elif"}
@@ -210,7 +210,7 @@ def test_a_file_that_is_no_notebook_is_one_sentence(tmp_path):
     (tmp_path / "x.ipynb").write_text("no", encoding="utf-8")
     for file in ("x.ipynb", "none.ipynb"):
         run = subprocess.run(
-            [sys.executable, "-m", "grading.demo_class", str(tmp_path / file), str(tmp_path / "out")],
+            [sys.executable, "-m", "grading", "demo-class", str(tmp_path / file), str(tmp_path / "out")],
             cwd=ROOT, capture_output=True, text=True,
         )  # fmt: skip
         assert run.returncode == 1 and "can't be used as the released notebook" in run.stderr

@@ -5,12 +5,12 @@ import re
 import pytest
 import torch
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 from nanolm import impl
 from nanolm.cache import LayerCache
 from nanolm.config import PRESETS, ModelConfig
 
-SAMPLES = ROOT / "grading" / "samples"
+SAMPLES = ROOT / "grading" / "demo" / "samples"
 CFG = ModelConfig(L=2, V=61, D=36, N=6, K=2, H=8, ffn_dim=40, norm_eps=1e-3, rope_theta=500.0, windows=(3, None))
 DEEP = CFG.but(qk_norm=True, attn_softcap=4.0)
 SHARED_BY_ALL = CFG.but(K=1)  # one key/value head: every order of heads is the same

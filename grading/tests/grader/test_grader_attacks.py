@@ -8,11 +8,11 @@ import time
 import psutil
 import pytest
 from attacks.play import MODES, faults, gradebook, play, played
-from attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
 
 from grading.grader import sandbox
-from grading.grader.walls import bubblewrap
-from grading.patches import ROOT
+from grading.grader.bubblewrap import bubblewrap
+from grading.paths import ROOT
+from grading.proof.attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
 
 
 @pytest.fixture(scope="module")

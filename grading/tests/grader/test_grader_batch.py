@@ -12,18 +12,18 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from attacks.table import ARGUMENTS, ATTACKS
 
 from grading.grader import batch
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import Intake, take_in
-from grading.grader.nursery import Nursery
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.exam import Exam
+from grading.grader.fork_server import Nursery
 from grading.grader.results import Shelf, file_name, gradescope, table, versions
 from grading.grader.run import grade_folder
-from grading.grader.session import Exam
 from grading.grader.states import GraderError
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE, ROOT
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE, ROOT
+from grading.proof.attacks.table import ARGUMENTS, ATTACKS
 
 SECRET = b"the secret of these tests"
 MADE_BY = versions()  # once: a file may be edited while these tests run
@@ -33,7 +33,7 @@ COMMAND = """
 import json, sys
 from pathlib import Path
 
-from attacks.table import ARGUMENTS
+from grading.proof.attacks.table import ARGUMENTS
 from grading.grader import run
 submissions, out, sandboxed, made_by = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True", sys.argv[4]
 sys.exit(run.grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=json.loads(made_by)))

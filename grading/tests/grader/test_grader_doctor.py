@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from grading.grader import doctor, walls
+from grading.grader import bubblewrap, doctor
 from grading.grader.limits import Limits
 
 NAMES = ("own user", "own processes", "no /proc", "no network", "no keyrings", "no meeting", "kernel calls")
 NAMES += ("course hidden", "read-only", "memory limit")
 
 
-@pytest.mark.skipif(walls.bubblewrap() is None, reason="there is no bubblewrap here")
+@pytest.mark.skipif(bubblewrap.bubblewrap() is None, reason="there is no bubblewrap here")
 def test_the_walls_stand():
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert set(NAMES) < set(found)
@@ -25,12 +25,12 @@ def test_without_bubblewrap_it_says_so(monkeypatch, capsys):
     assert "MISSING" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(walls.bubblewrap() is None, reason="there is no bubblewrap here")
+@pytest.mark.skipif(bubblewrap.bubblewrap() is None, reason="there is no bubblewrap here")
 def test_a_missing_wall_is_seen(monkeypatch):
-    whole = walls._walls()
+    whole = bubblewrap._walls()
     place = whole.index("--remount-ro")
-    without = [*whole[:place], *walls._bind(walls.ROOT / "tests"), *whole[place:]]
-    monkeypatch.setattr(walls, "_walls", lambda: without)
+    without = [*whole[:place], *bubblewrap._bind(bubblewrap.ROOT / "tests"), *whole[place:]]
+    monkeypatch.setattr(bubblewrap, "_walls", lambda: without)
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert "active" in found["own processes"]
     assert "MISSING" in found["course hidden"]

@@ -4,11 +4,12 @@ import pytest
 import reports_apart
 
 from grading.grader.batch import Batch
-from grading.grader.intake import Intake, take_in
-from grading.grader.nursery import Nursery
-from grading.grader.session import PUBLIC_ANSWERS, Exam
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE, ROOT, Replacement, Variant, load_mistakes, materialise
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.exam import PUBLIC_ANSWERS, Exam
+from grading.grader.fork_server import Nursery
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import Replacement, Variant, load_mistakes, materialise
 
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
@@ -39,7 +40,7 @@ BROKEN_INIT = {
 def states(tmp_path_factory):
     """{submission: ({test: (state, mistake, message)} in process, the same through a worker)}."""
     room = tmp_path_factory.mktemp("both")
-    folders = {name: ROOT / "grading" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
+    folders = {name: ROOT / "grading" / "demo" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
     mistakes = load_mistakes()
     chosen = {mistake.part: mistake for mistake in mistakes.values()}  # the last of each part
     for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):
@@ -121,7 +122,7 @@ def test_right_code_with_this_habit_has_every_point(habit):
 BORROWED = """
 
 def count_parameters(cfg):
-    from nanolm import ledger
+    from nanolm.recipe import ledger
 
     return ledger.parameters(cfg).total
 """
@@ -136,5 +137,5 @@ def test_the_courses_own_count_of_parameters_is_not_there():
 
 @pytest.mark.skipif(bubblewrap() is None, reason="only the sandbox hides it")
 def test_an_import_of_it_that_was_left_over_costs_nothing():
-    result = result_of("left-over", {"budget": lambda text: "from nanolm.ledger import parameters\n" + text})
+    result = result_of("left-over", {"budget": lambda text: "from nanolm.recipe.ledger import parameters\n" + text})
     assert {test["state"] for test in result["tests"]} == {"passed"}

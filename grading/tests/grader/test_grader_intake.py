@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from grading.grader.intake import take_in
+from grading.grader.student_files import take_in
 from nanolm.impl import CONTRACT
 from nanolm.source import FILE_LIMIT, FILES_LIMIT
 

@@ -8,13 +8,13 @@ import pytest
 
 from grading.grader import sandbox, stopwatch
 from grading.grader.batch import Batch, prepare
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.fork_server import Nursery
 from grading.grader.inside import wire
-from grading.grader.intake import Intake, take_in
 from grading.grader.limits import Limits
-from grading.grader.lost import WorkerLost
-from grading.grader.nursery import Nursery
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE
+from grading.grader.lost_worker import WorkerLost
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE
 
 CODE = """
 import time

@@ -1,15 +1,15 @@
 """The secret: what comes from it, where it must not show, and what it takes from hard-coded answers."""
 
 import pytest
-from attacks import parrot
 
-from grading.grader import secret, session
+from grading.grader import exam, secret
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import Intake, take_in
-from grading.grader.nursery import Nursery
-from grading.grader.session import PUBLIC_ANSWERS, Exam
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.exam import PUBLIC_ANSWERS, Exam
+from grading.grader.fork_server import Nursery
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE
+from grading.proof.attacks import parrot
 
 SECRET = b"the secret of these tests"
 
@@ -41,11 +41,11 @@ def test_no_secret_is_refused():
         secret.read_secret("NO_SUCH_VARIABLE")
 
 
-@pytest.mark.parametrize("state", session.LOST)
+@pytest.mark.parametrize("state", exam.LOST)
 def test_how_a_worker_was_lost_is_not_told(state):
     """An exit code, a length or an exception's text could carry a number of the private run away."""
     private = {"outcome": state, "message": "exit code 97", "out_of_the_grader": True}
-    assert session._message(private, None) == session.LOST[state]
+    assert exam._message(private, None) == exam.LOST[state]
 
 
 def test_a_part_that_is_torchs_own_gives_no_points():
@@ -57,9 +57,9 @@ def test_a_part_that_is_torchs_own_gives_no_points():
             ("attention", "attends", "passed", 4),
         )
     ]  # fmt: skip
-    session._void_ready_made(tests)
+    exam._void_ready_made(tests)
     assert [test["earned"] for test in tests] == [0, 0, 2, 0, 4]
-    assert [test["message"] for test in tests] == ["", session.READY_MADE, "", "", ""]
+    assert [test["message"] for test in tests] == ["", exam.READY_MADE, "", "", ""]
 
 
 PARTS = {  # file -> the parts of the week that are asked of it

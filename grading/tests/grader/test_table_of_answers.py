@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import reports_apart
 
-from grading.marks import by_part
-from grading.patches import REFERENCE
+from grading.paths import REFERENCE
+from grading.proof.marks import by_part
 from nanolm.impl import CONTRACT
 
 SEED = "31337"  # of a run that is not public

@@ -2,7 +2,7 @@
 
 import re
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ pytest.importorskip("ipykernel")
 
 from course_in_nbgrader import SAMPLES  # noqa: E402
 
-from grading.autograding.cells import is_check, nbgrader_of  # noqa: E402
-from grading.autograding.notebook import TARGET  # noqa: E402
-from grading.stubs import FOLDER, ROOT  # noqa: E402
+from grading.authoring.cells import is_check, nbgrader_of  # noqa: E402
+from grading.authoring.week_notebook import TARGET  # noqa: E402
+from grading.paths import EXERCISES, ROOT  # noqa: E402
 
 ASKED = ("swiglu", "budget", "softcap")
 
@@ -26,7 +26,7 @@ def said(tmp_path_factory):
     folder = tmp_path_factory.mktemp("student")
     shutil.copytree(SAMPLES / "all_right", folder / "exercises_en")
     shutil.copy(SAMPLES / "five_mistakes" / "budget.py", folder / "exercises_en")
-    shutil.copy(FOLDER / "attention.py", folder / "exercises_en")
+    shutil.copy(EXERCISES / "attention.py", folder / "exercises_en")
     notebook = nbformat.read(TARGET, as_version=4)
     notebook.cells = [
         cell for cell in notebook.cells

@@ -8,9 +8,10 @@ import math
 import pytest
 import torch
 
-from nanolm import impl, ledger
+from nanolm import impl
 from nanolm.config import ModelConfig, preset
 from nanolm.model import LanguageModel
+from nanolm.recipe import ledger
 
 REFERENCE = impl.load("reference")
 H = 128  # Llama's head size

@@ -12,7 +12,7 @@ import torch
 from nanolm import impl
 from nanolm.config import ModelConfig
 from nanolm.model import LanguageModel
-from nanolm.recipe_block import GeluFFN
+from nanolm.model.given_parts import GeluFFN
 
 REFERENCE = impl.load("reference")
 SEEDS = (0, 1, 2)

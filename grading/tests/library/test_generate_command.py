@@ -7,9 +7,8 @@ import sys
 import pytest
 import torch
 
-from nanolm import weights
 from nanolm.__main__ import main
-from nanolm.model import _choose
+from nanolm.model import _choose, weights
 
 ASK = ["generate", "--prompt", "The capital of France is", "--impl", "reference"]
 

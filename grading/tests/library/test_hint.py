@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nanolm.__main__ import main
-from nanolm.hint import command, hint
 from nanolm.impl import ROOT
+from nanolm.student.hint import command, hint
 
 
 def test_a_mistake_has_three_hints(capsys):

@@ -7,7 +7,7 @@ from in_browser import chromium, jupyterlab, look, until, visible
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 
 PANEL = ".nanolm-recipe-panel"
 

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nanolm import impl, ledger
+from nanolm import impl
 from nanolm.__main__ import main
+from nanolm.asking.errors import ContractError
 from nanolm.cache import Cache
 from nanolm.config import PRESETS, ModelConfig, preset
 from nanolm.model import LanguageModel
-from nanolm.subject import ContractError
+from nanolm.recipe import ledger
 
 REFERENCE = impl.load("reference")
 TINY = preset("tiny")

@@ -10,7 +10,7 @@ from nanolm import impl
 from nanolm.cache import Cache, LayerCache
 from nanolm.config import preset
 from nanolm.model import LanguageModel
-from nanolm.recipe_block import GatedFFN, GeluFFN, RecipeBlock, make_block, make_ffn, make_norm
+from nanolm.model.given_parts import GatedFFN, GeluFFN, RecipeBlock, make_block, make_ffn, make_norm
 
 REFERENCE = impl.load("reference")
 B, T = 2, 5

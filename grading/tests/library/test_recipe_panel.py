@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from nanolm import impl, recipe, recipe_stack
-from nanolm.recipe import BASES, EVERYTHING, LLAMA_STYLE, SHAPE_7B, VANILLA
+from nanolm import impl
+from nanolm.recipe import deep_stack, swaps
+from nanolm.recipe.swaps import BASES, EVERYTHING, LLAMA_STYLE, SHAPE_7B, VANILLA
 
 REFERENCE = impl.load("reference")
 D, L, T_MAX = 4_096, 32, 8_192
@@ -14,7 +15,7 @@ BIASES = L * (4 * D + 16_384 + D + 2 * D) + D  # attention, FFN, two LayerNorms 
 
 
 def asked(chosen, base=SHAPE_7B, S=8_192, implementation=REFERENCE):
-    return recipe.ask(chosen, base, S, implementation, measure=False)
+    return swaps.ask(chosen, base, S, implementation, measure=False)
 
 
 def card(answer, title):
@@ -54,7 +55,7 @@ def test_gqa_divides_the_cache_by_g(g):
     assert asked(VANILLA.but(gqa=True, g=g)).cache_per_token == 524_288 // g
 
 
-@pytest.mark.parametrize("name", [name for name in recipe.LABELS if name != "gqa"])
+@pytest.mark.parametrize("name", [name for name in swaps.LABELS if name != "gqa"])
 def test_only_gqa_moves_the_cache(name):
     changed = VANILLA.but(**{name: not getattr(VANILLA, name)})
     assert asked(changed).cache_per_token == 524_288
@@ -84,36 +85,36 @@ def test_the_arithmetic_adds_up():
         layer = names.index("a layer")
         assert sum(numbers[:layer]) == numbers[layer]
         assert sum(numbers[layer + 1 : -1]) == numbers[-1] == answer.total
-        assert sum(size for _, size, _ in recipe.part_rows(answer)) == answer.total
+        assert sum(size for _, size, _ in swaps.part_rows(answer)) == answer.total
         assert answer.total == answer.parts.total
 
 
 @pytest.mark.parametrize("name", BASES)
 def test_a_preset_shows_what_it_is(name):
     base = BASES[name]
-    answer = asked(recipe.recipe_of(base), base, S=1_024)
+    answer = asked(swaps.recipe_of(base), base, S=1_024)
     assert answer.cfg == base
     assert answer.total == REFERENCE.count_parameters(base)
 
 
 def test_other_shapes_change_their_ffn_with_its_kind():
     gpt2, llama3 = BASES["gpt2-small"], BASES["llama3-8b"]
-    assert asked(recipe.recipe_of(gpt2).but(swiglu=True), gpt2, S=64).cfg.F == 2_048  # 8D/3 at 768
-    assert asked(recipe.recipe_of(llama3).but(swiglu=False), llama3).cfg.F == 4 * 4_096
-    assert asked(recipe.recipe_of(BASES["gemma2-2b"]), BASES["gemma2-2b"], S=16_384).cache < 16_384 * 106_496
+    assert asked(swaps.recipe_of(gpt2).but(swiglu=True), gpt2, S=64).cfg.F == 2_048  # 8D/3 at 768
+    assert asked(swaps.recipe_of(llama3).but(swiglu=False), llama3).cfg.F == 4 * 4_096
+    assert asked(swaps.recipe_of(BASES["gemma2-2b"]), BASES["gemma2-2b"], S=16_384).cache < 16_384 * 106_496
 
 
 def test_g_must_divide_the_heads():
-    assert recipe.choices_of_g(9) == [3, 9] and recipe.default_g(9) == 3 and recipe.default_g(1) == 1
+    assert swaps.choices_of_g(9) == [3, 9] and swaps.default_g(9) == 3 and swaps.default_g(1) == 1
     with pytest.raises(ValueError, match="g = 4 query heads can't share a K/V head evenly: g must divide N = 9"):
         asked(LLAMA_STYLE, BASES["smollm2-135m"])
 
 
 def test_a_stub_leaves_its_card_with_one_sentence():
-    answer = recipe.ask(EVERYTHING, SHAPE_7B, 8_192, impl.load("exercises_en"))
+    answer = swaps.ask(EVERYTHING, SHAPE_7B, 8_192, impl.load("exercises_en"))
     assert card(answer, "Parameters").note.startswith("exercises_en/budget.py: count_parameters is not started.")
     assert card(answer, "Usable context").note.startswith("exercises_en/rope.py: rope_frequencies is not started.")
-    assert answer.stack is None and recipe.text(answer) and recipe.page(answer)
+    assert answer.stack is None and swaps.text(answer) and swaps.page(answer)
 
 
 def test_a_wrong_count_is_said():
@@ -129,30 +130,30 @@ def test_a_wrong_count_is_said():
 
 
 def test_stability_is_measured():
-    vanilla, modern = (recipe_stack.measure(chosen, REFERENCE) for chosen in (VANILLA, EVERYTHING))
+    vanilla, modern = (deep_stack.measure(chosen, REFERENCE) for chosen in (VANILLA, EVERYTHING))
     assert not vanilla.learned and vanilla.loss > 3.3
     assert modern.learned and modern.loss < 2.9
     assert vanilla.saturation > 0.9 and modern.saturation < 0.7
-    assert vanilla.pull < 1e-6 and modern.pull == pytest.approx(2 * 1e-4 * recipe_stack.LOG_Z, rel=1e-3)
+    assert vanilla.pull < 1e-6 and modern.pull == pytest.approx(2 * 1e-4 * deep_stack.LOG_Z, rel=1e-3)
     assert vanilla.growth == pytest.approx(1, abs=0.05) and modern.growth > 3
     assert not vanilla.guarded and modern.guarded
-    assert recipe_stack.measure(EVERYTHING.but(tied=False), REFERENCE) is modern  # remembered
+    assert deep_stack.measure(EVERYTHING.but(tied=False), REFERENCE) is modern  # remembered
 
 
 def test_page_and_text_hold_the_same_numbers():
     answer = asked(LLAMA_STYLE, S=32_768)
-    words = html.unescape(re.sub(r"<[^>]*>", " ", recipe.page(answer)))
+    words = html.unescape(re.sub(r"<[^>]*>", " ", swaps.page(answer)))
     for number in ("6,195,253,248", "131,072 bytes", "4.29 GB", "16,777,216"):
-        assert number in words and number in recipe.text(answer, arithmetic=True)
+        assert number in words and number in swaps.text(answer, arithmetic=True)
 
 
 def test_the_panel_follows_its_checkboxes(monkeypatch):
     pytest.importorskip("ipywidgets", reason="needs the notebooks' extra: pip install -e .[notebooks]")
     pytest.importorskip("matplotlib", reason="needs the notebooks' extra: pip install -e .[notebooks]")
-    from nanolm.recipe_panel import Panel
+    from nanolm.recipe.panel import Panel
 
-    some = recipe_stack.measure(EVERYTHING, REFERENCE)
-    monkeypatch.setattr(recipe_stack, "measure", lambda chosen, implementation: some)
+    some = deep_stack.measure(EVERYTHING, REFERENCE)
+    monkeypatch.setattr(deep_stack, "measure", lambda chosen, implementation: some)
     panel = Panel(REFERENCE)
     assert "6,195,253,248" in panel.cards.value and "131,072 bytes" in panel.cards.value
     panel.toggles["gqa"].value = False

@@ -10,11 +10,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from grading.patches import REFERENCE, ROOT
-from nanolm import timing
-from nanolm.clock import Clock, Row, machine, table
+from grading.paths import REFERENCE, ROOT
+from nanolm.asking import timing
+from nanolm.asking.clock import Clock, Row, machine, table
+from nanolm.asking.errors import ContractError, StudentError
+from nanolm.asking.subject import Subject
 from nanolm.impl import Implementation
-from nanolm.subject import ContractError, StudentError, Subject
 
 CPU = torch.device("cpu")
 REASON = "the clock needs a CUDA device, and torch finds none here"

@@ -16,8 +16,8 @@ from hf_twins import (
 from nanolm.cache import Cache
 from nanolm.config import ModelConfig
 from nanolm.impl import load
-from nanolm.recipe_block import RecipeBlock, make_block
-from nanolm.weights import halves_to_neighbours
+from nanolm.model.given_parts import RecipeBlock, make_block
+from nanolm.model.weights import halves_to_neighbours
 
 # Every size differs, H is not D / N, eps and theta are far from the defaults.
 LLAMA = ModelConfig(L=3, V=61, D=36, N=6, K=2, H=8, ffn_dim=40, T_max=64, norm_eps=0.02, rope_theta=500.0)

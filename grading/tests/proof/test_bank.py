@@ -11,15 +11,16 @@ import runpy
 
 import pytest
 
-from grading import patches
-from grading.marked import exercises, split
+from grading.authoring.marked import exercises, split
+from grading.paths import REFERENCE, ROOT
+from grading.proof import bank
 from nanolm.impl import CONTRACT
 
-MISTAKES, VARIANTS, METADATA = patches.load_mistakes(), patches.load_variants(), patches.load_metadata()
-SOURCES = {path.name: path.read_text(encoding="utf-8") for path in sorted(patches.REFERENCE.glob("*.py"))}
-TESTS = patches.ROOT / "tests"
-WEEK = runpy.run_path(str(TESTS / "parts.py"))
-NOTEBOOKS = patches.ROOT / "notebooks"
+MISTAKES, VARIANTS, METADATA = bank.load_mistakes(), bank.load_variants(), bank.load_metadata()
+SOURCES = {path.name: path.read_text(encoding="utf-8") for path in sorted(REFERENCE.glob("*.py"))}
+TESTS = ROOT / "tests"
+WEEK = runpy.run_path(str(TESTS / "machinery" / "parts.py"))
+NOTEBOOKS = ROOT / "notebooks"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 HINTS = 3
 TELLING = 16  # letters from which on a line of code gives something away
@@ -75,7 +76,7 @@ def test_every_part_of_the_week_has_mistakes():
 
 def test_every_named_test_exists():
     missing = {entry["test"] for entry in METADATA.values()} - named_tests()
-    assert not missing, f"tests/mistakes.toml names tests that are not there: {sorted(missing)}"
+    assert not missing, f"tests/machinery/mistakes.toml names tests that are not there: {sorted(missing)}"
 
 
 def test_every_entry_says_all_that_a_student_needs():
@@ -111,13 +112,13 @@ def test_what_is_the_same_is_there():
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_every_mistake_applies_and_can_be_read(mistake):
-    changed = patches.apply(SOURCES, [mistake])
+    changed = bank.apply(SOURCES, [mistake])
     assert changed and all(changed[file] != SOURCES[file] for file in changed)
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_every_variant_applies_and_keeps_the_public_names(variant):
-    changed = patches.apply(SOURCES, [variant])
+    changed = bank.apply(SOURCES, [variant])
     assert changed and variant.only in ("all", "core")
     for file, text in changed.items():
         names = {node.name for node in ast.parse(text).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
@@ -127,22 +128,22 @@ def test_every_variant_applies_and_keeps_the_public_names(variant):
 def test_no_two_mistakes_are_the_same_program():
     programs = {}
     for name, mistake in MISTAKES.items():
-        trees = {file: ast.dump(ast.parse(text)) for file, text in patches.apply(SOURCES, [mistake]).items()}
+        trees = {file: ast.dump(ast.parse(text)) for file, text in bank.apply(SOURCES, [mistake]).items()}
         twin = programs.setdefault(tuple(sorted(trees.items())), name)
         assert twin == name, f"{name} is the same program as {twin}"
 
 
 def test_everything_outside_has_its_reason():
-    for folder, inside in ((patches.MISTAKES, MISTAKES), (patches.VARIANTS, VARIANTS)):
-        outside = patches.load_outside(folder)
+    for folder, inside in ((bank.MISTAKES, MISTAKES), (bank.VARIANTS, VARIANTS)):
+        outside = bank.load_outside(folder)
         assert outside and not set(outside) & set(inside)
         assert all(reason.endswith(".") and reason.isascii() for reason in outside.values())
 
 
 def test_two_mistakes_in_different_places_make_one_program(tmp_path):
     pair = [MISTAKES["rmsnorm-centers"], MISTAKES["swiglu-gate-up-swapped"]]
-    assert patches.materialise(patches.REFERENCE, pair, tmp_path) == ["modules.py"]
-    alone = [patches.apply(SOURCES, [mistake])["modules.py"] for mistake in pair]
+    assert bank.materialise(REFERENCE, pair, tmp_path) == ["modules.py"]
+    alone = [bank.apply(SOURCES, [mistake])["modules.py"] for mistake in pair]
     both = (tmp_path / "modules.py").read_text(encoding="utf-8")
     assert both not in (*alone, SOURCES["modules.py"])
     assert (tmp_path / "rope.py").read_text(encoding="utf-8") == SOURCES["rope.py"]
@@ -150,32 +151,32 @@ def test_two_mistakes_in_different_places_make_one_program(tmp_path):
 
 def test_two_mistakes_in_one_place_overlap(tmp_path):
     pair = [MISTAKES["rmsnorm-eps-outside-the-root"], MISTAKES["rmsnorm-missing-gamma"]]
-    with pytest.raises(patches.OverlapError, match="change the same lines of modules.py"):
-        patches.materialise(patches.REFERENCE, pair, tmp_path)
-    with pytest.raises(patches.OverlapError):
-        patches.materialise(patches.REFERENCE, [VARIANTS["rms-cast-before-gain"], pair[0]], tmp_path)
+    with pytest.raises(bank.OverlapError, match="change the same lines of modules.py"):
+        bank.materialise(REFERENCE, pair, tmp_path)
+    with pytest.raises(bank.OverlapError):
+        bank.materialise(REFERENCE, [VARIANTS["rms-cast-before-gain"], pair[0]], tmp_path)
     assert not list(tmp_path.iterdir()), "what is refused leaves nothing behind"
 
 
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (patches.Patch("modules.py", "not there\n", ""), "stands there 0 times, not once"),
-        (patches.Patch("modules.py", "import torch\n", "import torch, (\n"), "unreadable: line"),
-        (patches.Patch("nowhere.py", "import torch\n", ""), "there is no nowhere.py"),
-        (patches.Replacement("modules.py", "RMSNorm.backward", "pass"), "there is no RMSNorm.backward to replace"),
+        (bank.Patch("modules.py", "not there\n", ""), "stands there 0 times, not once"),
+        (bank.Patch("modules.py", "import torch\n", "import torch, (\n"), "unreadable: line"),
+        (bank.Patch("nowhere.py", "import torch\n", ""), "there is no nowhere.py"),
+        (bank.Replacement("modules.py", "RMSNorm.backward", "pass"), "there is no RMSNorm.backward to replace"),
     ],
 )
 def test_what_does_not_apply_is_refused_with_one_sentence(edit, why):
-    with pytest.raises(patches.PatchError) as refused:
-        patches.apply(SOURCES, [patches.Mistake("some-mistake", "rmsnorm", (edit,), "some-mistake")])
+    with pytest.raises(bank.PatchError) as refused:
+        bank.apply(SOURCES, [bank.Mistake("some-mistake", "rmsnorm", (edit,), "some-mistake")])
     assert "some-mistake" in str(refused.value) and why in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_text_that_stands_there_twice_is_refused():
-    edit = patches.Patch("modules.py", "super().__init__()\n", "pass\n")
-    with pytest.raises(patches.PatchError, match="stands there 2 times, not once"):
-        patches.apply(SOURCES, [patches.Mistake("some-mistake", "rmsnorm", (edit,), "some-mistake")])
+    edit = bank.Patch("modules.py", "super().__init__()\n", "pass\n")
+    with pytest.raises(bank.PatchError, match="stands there 2 times, not once"):
+        bank.apply(SOURCES, [bank.Mistake("some-mistake", "rmsnorm", (edit,), "some-mistake")])
 
 
 @pytest.mark.parametrize(
@@ -189,11 +190,11 @@ def test_a_text_that_stands_there_twice_is_refused():
 )
 def test_a_broken_file_is_refused_with_one_sentence(text, why, tmp_path):
     (tmp_path / "part.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(patches.PatchError, match=why):
-        patches.load_mistakes(tmp_path)
+    with pytest.raises(bank.PatchError, match=why):
+        bank.load_mistakes(tmp_path)
 
 
 def test_a_combination_of_something_unknown_is_refused(tmp_path):
     (tmp_path / "whole.toml").write_text('[[variant]]\nid = "a"\ntitle = "b"\nof = ["c"]', encoding="utf-8")
-    with pytest.raises(patches.PatchError, match="a in whole.toml combines c, which is no variant"):
-        patches.load_variants(tmp_path)
+    with pytest.raises(bank.PatchError, match="a in whole.toml combines c, which is no variant"):
+        bank.load_variants(tmp_path)

@@ -1,4 +1,4 @@
-"""grading/facts.toml: every statement of the lessons has a place or a reason, and every place exists and passes."""
+"""proof/facts.toml: every statement of the lessons has a place or a reason, and every place exists and passes."""
 
 import os
 import re
@@ -8,9 +8,9 @@ import tomllib
 
 import pytest
 
-from grading.marks import ROOT
+from grading.paths import ROOT
 
-TABLE = ROOT / "grading" / "facts.toml"
+TABLE = ROOT / "grading" / "proof" / "facts.toml"
 FACTS = tomllib.loads(TABLE.read_text(encoding="utf-8"))["fact"]
 each_fact = pytest.mark.parametrize("fact", FACTS, ids=[fact["fact"][:60] for fact in FACTS])
 
@@ -59,5 +59,6 @@ def test_every_place_exists_and_passes(folder, implementation):
 
 
 def test_a_place_that_does_not_exist_is_noticed():
-    found, printed = run(["grading/tests/test_config.py::test_presets", "grading/tests/test_config.py::test_no"], None)
+    file = "grading/tests/library/test_config.py"
+    found, printed = run([f"{file}::test_presets", f"{file}::test_no"], None)
     assert "PASSED" not in found and "not found" in printed

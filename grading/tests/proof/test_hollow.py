@@ -3,8 +3,9 @@
 import pytest
 import reports_apart
 
-from grading.marks import by_part
-from grading.patches import HOLLOW, REFERENCE, load_variants, materialise
+from grading.paths import REFERENCE
+from grading.proof.bank import HOLLOW, load_variants, materialise
+from grading.proof.marks import by_part
 
 PROGRAMS = load_variants(HOLLOW)
 

@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from grading.marks import ROOT, WEEK, Marks, by_part, core_and_bonus, marks, report
+from grading.paths import ROOT
+from grading.proof.marks import WEEK, Marks, by_part, core_and_bonus, marks, report
 
 REFERENCE, STUBS = ROOT / "reference", ROOT / "exercises_en"
 CORE, DEPTH = WEEK["CORE"], WEEK["DEPTH"]

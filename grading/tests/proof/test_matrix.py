@@ -2,9 +2,9 @@
 
 import pytest
 
-from grading import matrix
-from grading.matrix import Matrix, accuracy, judge
-from grading.patches import Mistake
+from grading.proof import matrix
+from grading.proof.bank import Mistake
+from grading.proof.matrix import Matrix, accuracy, judge
 
 
 def entry(part, *measured):

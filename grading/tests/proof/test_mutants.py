@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("cosmic_ray", reason="makes the mutants: pip install cosmic-ray")
 
-from grading import mutants  # noqa: E402
+from grading.proof import mutants  # noqa: E402
 
 
 def test_a_mutant_is_one_changed_line():

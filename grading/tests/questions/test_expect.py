@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-import expect
+from machinery import expect
 from nanolm.answers import plain
 from nanolm.source import taken_from_torch
 

@@ -7,9 +7,10 @@ import reports_apart
 import torch
 
 from grading.grader.remote import RemotePart
-from grading.marks import Marks, core_and_bonus
-from grading.patches import REFERENCE, SLOW, load_mistakes, load_variants, materialise
-from nanolm.counting import COUNTS, Counting
+from grading.paths import REFERENCE
+from grading.proof.bank import SLOW, load_mistakes, load_variants, materialise
+from grading.proof.marks import Marks, core_and_bonus
+from nanolm.asking.counting import COUNTS, Counting
 
 PROGRAMS = load_variants(SLOW)
 EXPANDED = "gqa-cache-stores-expanded-heads"

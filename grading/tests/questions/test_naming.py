@@ -4,12 +4,13 @@ import shutil
 
 import pytest
 import torch
+from nanolm.errors import StudentError
 
-import naming
-from grading.patches import REFERENCE, load_mistakes, materialise
-from grading.runs import RunError, reports
-from nanolm import hint
-from nanolm.subject import StudentError
+from grading.paths import REFERENCE
+from grading.proof.bank import load_mistakes, materialise
+from grading.proof.runs import RunError, reports
+from machinery import naming
+from nanolm.student import hint
 
 UNKNOWN = (
     "return (wide * torch.rsqrt(mean_square + self.eps)",

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from grading import stubs
+from grading.authoring import stubs
+from grading.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def run(tmp_path_factory):
     environment = {name: value for name, value in os.environ.items() if name != "NANOLM_IMPL"}
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "tests", "-p", "no:cacheprovider", "--report", str(path)],
-        cwd=stubs.ROOT, env=environment, capture_output=True, text=True, encoding="utf-8",
+        cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
     return finished, json.loads(path.read_text(encoding="utf-8"))["tests"]
 

@@ -11,8 +11,8 @@ import pytest
 from small_course import DUE, SmallCourse, broken, result
 
 from grading.__main__ import main
-from grading.class_report import facts, pictures, similar
-from grading.demo_class import CLASS, programs
+from grading.demo.made_up_class import CLASS, programs
+from grading.week.report import facts, pictures, similar
 
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type")  # nbgrader's own, harmless
 CENTERS, REPEATS = "rmsnorm-centers", "gqa-repeat-instead-of-interleave"
@@ -74,7 +74,7 @@ def test_mistakes_come_with_students_symptom_hints_and_counts(course, run):
     assert "Ada , Bob" in listed and "Zed" not in listed
     assert "python -m nanolm hint rmsnorm-centers" in listed and "Compare the mean of a row before and after" in listed
     assert json.loads((course.folder / "report.counts.json").read_text()) == {CENTERS: 2, REPEATS: 1}
-    from grading.bank_page import read_counts
+    from grading.proof.bank_page import read_counts
 
     assert read_counts(course.folder / "report.counts.json")[CENTERS] == 2
 

@@ -190,7 +190,7 @@ def test_of_canvas_files_the_highest_number_is_the_latest(collect):
 
 def test_the_whole_release_handed_in_is_no_confusion(collect):
     release = {
-        **WORK, "nanolm/model.py": b"theirs", "tests/modules.py": b"x", "notebooks/rope.ipynb": NOTEBOOK,
+        **WORK, "nanolm/model/language_model.py": b"theirs", "tests/modules.py": b"x", "notebooks/rope.ipynb": NOTEBOOK,
         "__MACOSX/exercises_en/._modules.py": b"x", ".DS_Store": b"x", "exercises_en/__pycache__/modules.py": b"x",
         "backup/modules.py": b"old",
     }  # fmt: skip
@@ -390,7 +390,7 @@ def test_small_course_that_is_none_or_broken_is_one_sentence(tmp_path, capsys):
 
 
 def test_an_empty_roster_takes_names_for_ids(collect):
-    from grading.databases import open_gradebook
+    from grading.week.databases import open_gradebook
 
     with open_gradebook(f"sqlite:///{collect.course}/gradebook.db", "course") as gradebook:
         for student, *_ in ROSTER:
@@ -400,7 +400,7 @@ def test_an_empty_roster_takes_names_for_ids(collect):
 
 
 def test_a_killed_intake_leaves_nothing_half_and_the_next_one_completes_it(collect, monkeypatch):
-    from grading.collect import store
+    from grading.week.collect import store
 
     def killed(folder, files, time):
         (folder / "week06.ipynb").write_bytes(b"half")

@@ -9,14 +9,14 @@ pytest.importorskip("nbgrader")
 from courses import CONFIG, NOTEBOOK, WORK, below, copy_of, nbgrader, tree, write_tree, zipped
 
 from grading.__main__ import main
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 PLUGINS = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
-c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
-c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
+c.ZipCollectApp.extractor_plugin = "grading.week.collect.plugins.WeekExtractor"
+c.ZipCollectApp.collector_plugin = "grading.week.collect.plugins.WeekCollector"
+c.ExchangeFactory.collect = "grading.week.collect.plugins.WeekExchangeCollect"
 c.Exchange.root = "exchange"
 """
 

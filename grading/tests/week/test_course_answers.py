@@ -11,14 +11,14 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from grading.autograding.answers import BREAK, rebuild  # noqa: E402
-from grading.autograding.cells import is_answer, is_check, nbgrader_of  # noqa: E402
-from grading.autograding.notebook import TARGET  # noqa: E402
-from grading.autograding.reading import read_submission  # noqa: E402
-from grading.autograding.staging import stage  # noqa: E402
+from grading.authoring.cells import is_answer, is_check, nbgrader_of  # noqa: E402
+from grading.authoring.week_notebook import TARGET  # noqa: E402
 from grading.grader.untrusted import Unfit  # noqa: E402
 from grading.grader.untrusted.files import keep_out  # noqa: E402
 from grading.grader.untrusted.notebooks import read_notebook  # noqa: E402
+from grading.week.autograde.answers import BREAK, rebuild  # noqa: E402
+from grading.week.autograde.reading import read_submission  # noqa: E402
+from grading.week.autograde.staging import stage  # noqa: E402
 
 STUB = "YOUR ANSWER HERE"
 ANSWERS = {"ffn-width": "It is 8D/3.", "kv-cache": "Keys and values.", "tying": "One matrix."}

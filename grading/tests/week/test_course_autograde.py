@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from attacks.table import ARGUMENTS  # noqa: E402
 from course_in_nbgrader import SAMPLES, SANDBOXED, Course, sample  # noqa: E402
 
-from grading.autograding import converter  # noqa: E402
 from grading.grader.results import Shelf  # noqa: E402
 from grading.grader.run import grade_folder  # noqa: E402
 from grading.grader.secret import read_secret  # noqa: E402
+from grading.proof.attacks.table import ARGUMENTS  # noqa: E402
+from grading.week.autograde import converter  # noqa: E402
 
 LOUD = """\
 import torch

@@ -18,11 +18,11 @@ from courses import CONFIG, FORK, copy_of, nbgrader, write_tree
 from nbformat import v4, writes
 from sqlalchemy import create_engine, text
 
-from grading import databases
 from grading.__main__ import main
-from grading.databases import DatabaseError, open_gradebook
 from grading.grader import doctor
-from grading.patches import ROOT
+from grading.paths import ROOT
+from grading.week import databases
+from grading.week.databases import DatabaseError, open_gradebook
 
 WRITERS, CELLS = 10, 5
 LOCK = "The gradebook is locked by another program"
@@ -166,7 +166,7 @@ def graded_notebook():
 SETTINGS = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from grading import databases, times
+from grading.week import databases, times
 databases.install()
 times.install()
 if "TEST_DB" in os.environ:

@@ -11,11 +11,11 @@ import pytest
 from small_course import SmallCourse, broken, result
 
 from grading.__main__ import main
-from grading.autograding.course import with_our_path
-from grading.courses import Course
-from grading.exports import plugins
-from grading.exports.command import export
-from grading.patches import ROOT
+from grading.paths import ROOT
+from grading.week.course import with_our_path
+from grading.week.course_folder import Course
+from grading.week.exports import plugins
+from grading.week.exports.command import export
 
 # nbgrader's own, about each new submission; harmless
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type")
@@ -199,7 +199,7 @@ def test_nbgraders_own_export_is_unchanged_and_agrees(course):
 def test_nbgraders_command_takes_our_exporters(course):
     course.add("ada", 11, 4)
     course.add("bob", 0, 0, graded=broken("bob"))
-    exporters = ROOT / "grading" / "course" / "exporters.py"
+    exporters = ROOT / "grading" / "week" / "course_template" / "exporters.py"
     (course.folder / "exporters.py").write_text(with_our_path(exporters), encoding="utf-8")
     said = nbgrader_export(course, "--exporter=exporters.MoodleExporter")
     assert said.returncode == 1 and "Nothing is exported: the grader failed on bob" in said.stderr

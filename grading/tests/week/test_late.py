@@ -13,8 +13,8 @@ from nbgrader.preprocessors import AssignLatePenalties
 from traitlets import TraitError
 from traitlets.config import Config
 
-from grading.databases import open_gradebook
-from grading.late import LatePolicy, days_late, renew
+from grading.week.databases import open_gradebook
+from grading.week.late import LatePolicy, days_late, renew
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86400))
@@ -78,7 +78,7 @@ def test_the_cap_is_the_most_that_is_taken():
 
 CONFIG = Config(
     {
-        "AssignLatePenalties": {"plugin_class": "grading.late.LatePolicy"},
+        "AssignLatePenalties": {"plugin_class": "grading.week.late.LatePolicy"},
         "LatePolicy": {"grace_minutes": 15, "percent_a_day": 10.0, "cap_percent": 50.0},
         "NbGraderAPI": {"timezone": "Europe/Berlin"},
     }
@@ -141,7 +141,7 @@ def test_after_marks_by_hand_the_penalties_are_renewed_for_all(late_course):
 def test_the_courses_feedback_shows_the_penalty_of_the_score_of_now(late_course, tmp_path, monkeypatch):
     from nbgrader.apps import api, autogradeapp
 
-    from grading.autograding.wiring import configure
+    from grading.week.autograde.wiring import configure
 
     for module in (api, autogradeapp):
         monkeypatch.setattr(module, "Autograde", module.Autograde)  # the wiring replaces it

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.release import bundle, command, release, trial
-from grading.release.errors import LeakError, ReleaseError
-from grading.stubs import REFERENCE, ROOT, generate
+from grading.authoring.stubs import generate
+from grading.paths import REFERENCE, ROOT
+from grading.week.release import bundle, command, release, trial
+from grading.week.release.errors import LeakError, ReleaseError
 from nanolm.config import PRESETS
 
 
@@ -113,7 +114,7 @@ def test_every_path_in_the_readme_exists(files, readme):
 def test_every_command_in_the_readme_can_be_run(files, readme):
     found = re.findall(r"py(?:thon3?)? -m (\w+)(?: (\w+))?(?: (\S+))?", readme)
     assert {"pytest", "nanolm", "jupyter", "zipfile"} == {module for module, *_ in found}
-    known = files["tests/mistakes.toml"].decode()
+    known = files["tests/machinery/mistakes.toml"].decode()
     for module, word, name in found:
         if module == "nanolm":
             assert word in ("hint", "generate", "budget")

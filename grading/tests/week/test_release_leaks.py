@@ -15,10 +15,11 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from grading.marked import Gap, exercises, split
-from grading.release import fragments
-from grading.release.leaks import NOTEBOOK, WEEK, Guard
-from grading.stubs import REFERENCE, generate
+from grading.authoring.marked import Gap, exercises, split
+from grading.authoring.stubs import generate
+from grading.paths import REFERENCE
+from grading.week.release import fragments
+from grading.week.release.leaks import NOTEBOOK, WEEK, Guard
 from nanolm.impl import CONTRACT
 
 SOURCES = {module: (REFERENCE / f"{module}.py").read_text(encoding="utf-8") for module in CONTRACT}

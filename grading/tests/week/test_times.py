@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from grading.times import TimeError, read_time, show_time, time_in, write_time
+from grading.week.times import TimeError, read_time, show_time, time_in, write_time
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 TOKYO, BERLIN = ZoneInfo("Asia/Tokyo"), ZoneInfo("Europe/Berlin")
@@ -107,7 +107,7 @@ def test_no_file_is_no_time_and_an_unreadable_one_a_sentence(tmp_path):
 )
 def test_nbgrader_reads_time_stamps_by_our_rules_and_logs_the_sentence(tmp_path, caplog, monkeypatch, text, expected):
     coursedir = pytest.importorskip("nbgrader.coursedir")
-    from grading import times
+    from grading.week import times
 
     monkeypatch.setattr(coursedir.CourseDirectory, "get_existing_timestamp", None)
     times.install()
@@ -122,7 +122,7 @@ def test_the_courses_zone_is_nbgraders_own_setting_and_a_wrong_one_a_sentence():
     pytest.importorskip("nbgrader")
     from traitlets.config import Config
 
-    from grading.times import course_zone
+    from grading.week.times import course_zone
 
     assert course_zone(Config()) == ZoneInfo("UTC")
     assert course_zone(Config({"NbGraderAPI": {"timezone": "Asia/Tokyo"}})) == TOKYO

@@ -1,8 +1,5 @@
-"""The week in nbgrader: the course folder, and autograding by the two-zone grader.
+"""nbgrader's autograde of the week, by the two-zone grader.
 
-    notebook.py     writes grading/course/source/week06/week06.ipynb from grading/course/week06.py
-    points.py       what each part is worth, from the tests' own marks
-    course.py       `python -m grading course FOLDER`: a working course folder
     wiring.py       what the course's nbgrader_config.py sets
     converter.py    nbgrader's Autograde, of submissions made sound and graded beforehand
     staging.py      a copy of a submission that holds only what is graded

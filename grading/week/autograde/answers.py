@@ -10,7 +10,7 @@ import copy
 import re
 from dataclasses import dataclass
 
-from grading.autograding.cells import answer_of, is_answer, is_check, nbgrader_of
+from grading.authoring.cells import answer_of, is_answer, is_check, nbgrader_of
 from grading.grader.inside.text import clean
 from grading.grader.untrusted.notebooks import Cell
 

@@ -13,16 +13,16 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from traitlets import Bool, Integer, List, Unicode
 
-import parts
-from grading.autograding.cells import is_answer, is_check, nbgrader_of
-from grading.autograding.grader import NothingGraded, ask
-from grading.autograding.preprocessors import STAMP
-from grading.autograding.staging import stage, students
+from grading.authoring.cells import is_answer, is_check, nbgrader_of
 from grading.grader.inside.text import clean
 from grading.grader.states import GRADER_ERROR
 from grading.grader.untrusted.files import keep_out
-from grading.late import renew
-from grading.times import TIMESTAMP
+from grading.week.autograde.grader import NothingGraded, ask
+from grading.week.autograde.preprocessors import STAMP
+from grading.week.autograde.staging import stage, students
+from grading.week.late import renew
+from grading.week.times import TIMESTAMP
+from machinery import parts
 
 RESULTS = "results"  # of the course: the grader's shelf, a folder for each assignment
 

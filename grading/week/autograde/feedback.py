@@ -12,9 +12,9 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters.markdown_mistune import MarkdownWithMath
 from nbgrader.preprocessors import GetGrades
 
-from grading.autograding.cells import answer_of, is_answer, is_check
-from grading.autograding.preprocessors import SUMMARY
-from grading.mathml import MathMLRenderer
+from grading.authoring.cells import answer_of, is_answer, is_check
+from grading.authoring.mathml import MathMLRenderer
+from grading.week.autograde.preprocessors import SUMMARY
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEXT = set(

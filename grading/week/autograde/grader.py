@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 SECRET = "NANOLM_SECRET"  # the variable that comes before the file
 TURN = ".turn"  # of the results folder: gradings of one course wait for each other
@@ -37,7 +37,7 @@ def ask(submissions, results, secret_file, sandboxed, jobs, tests):
         "tests": list(tests),
     }
     process = subprocess.run(
-        [sys.executable, "-m", "grading.autograding.grader"],
+        [sys.executable, "-m", "grading.week.autograde.grader"],
         cwd=ROOT, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, encoding="utf-8",
     )  # fmt: skip
     lines = process.stdout.strip().splitlines()
@@ -48,12 +48,12 @@ def ask(submissions, results, secret_file, sandboxed, jobs, tests):
 
 def main():
     """Grade what standard input asks for and print the results."""
-    from grading.grader.intake import take_in
+    from grading.grader.bubblewrap import bubblewrap
     from grading.grader.results import Shelf
     from grading.grader.run import RunError, grade_missing
     from grading.grader.secret import SecretError, read_secret
     from grading.grader.states import GraderError
-    from grading.grader.walls import bubblewrap
+    from grading.grader.student_files import take_in
 
     asked = json.load(sys.stdin)
     try:

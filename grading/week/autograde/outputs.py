@@ -9,8 +9,8 @@ import nbformat.v4
 
 from grading.grader.inside.text import clean
 from grading.grader.states import ADVICE, NOT_STARTED, NOT_SUBMITTED, PASSED, WAITING
-from nanolm.hint import command as command_of
-from nanolm.hint import mistakes
+from nanolm.student.hint import command as command_of
+from nanolm.student.hint import mistakes
 
 HEAD = ("test", "points", "what happened", "next")
 # Each output brings its look along: it is shown in formgrader, on the feedback page, and in JupyterLab.

@@ -7,9 +7,9 @@ import nbformat.v4
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
-import parts
-from grading.autograding.cells import is_answer, is_check, nbgrader_of
-from grading.autograding.outputs import earned, part_outputs, summary
+from grading.authoring.cells import is_answer, is_check, nbgrader_of
+from grading.week.autograde.outputs import earned, part_outputs, summary
+from machinery import parts
 
 STAMP = "week"  # in the notebook's metadata: what this grading was made from, and the bonus that it gave
 RUBRIC, SUMMARY = "week-rubric", "week-summary"  # tags of the cells that are added

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import nbformat
 
-from grading.autograding.answers import rebuild
-from grading.autograding.cells import is_answer, nbgrader_of
-from grading.autograding.reading import Read, read_submission
-from grading.grader.intake import take_in
+from grading.authoring.cells import is_answer, nbgrader_of
+from grading.grader.student_files import take_in
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.files import read_file
-from grading.times import STAMP_LIMIT, TIMESTAMP
+from grading.week.autograde.answers import rebuild
+from grading.week.autograde.reading import Read, read_submission
+from grading.week.times import STAMP_LIMIT, TIMESTAMP
 
 EXERCISES = "exercises_en"
 

@@ -4,11 +4,11 @@ import warnings
 
 from sqlalchemy.exc import SAWarning
 
-from grading import databases, times
-from grading.autograding.converter import WeekAutograde
-from grading.autograding.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
-from grading.autograding.preprocessors import GradeFromShelf, SaveBonus, SaveGrades
-from grading.collect import ASSIGNMENT
+from grading.week import databases, times
+from grading.week.autograde.converter import WeekAutograde
+from grading.week.autograde.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
+from grading.week.autograde.preprocessors import GradeFromShelf, SaveBonus, SaveGrades
+from grading.week.collect import ASSIGNMENT
 from nanolm.impl import CONTRACT
 
 EXCHANGE = "exchange"
@@ -35,11 +35,11 @@ def configure(c, course):
     # nbgrader sets its own template for every HTMLExporter: what is set for FeedbackPage itself comes first
     c.FeedbackPage.template_name = "feedback_page"
     c.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
-    c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
-    c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
-    c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
-    c.AssignLatePenalties.plugin_class = "grading.late.LatePolicy"
-    c.ExportApp.plugin_class = "grading.exports.plugins.GradesExporter"
+    c.ZipCollectApp.extractor_plugin = "grading.week.collect.plugins.WeekExtractor"
+    c.ZipCollectApp.collector_plugin = "grading.week.collect.plugins.WeekCollector"
+    c.ExchangeFactory.collect = "grading.week.collect.plugins.WeekExchangeCollect"
+    c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
+    c.ExportApp.plugin_class = "grading.week.exports.plugins.GradesExporter"
 
 
 def _replace_autograde():

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from grading.collect import CODE
-from grading.collect.names import FILES, NOTEBOOK, week_file, without_additions
-from grading.collect.parcels import Unreadable, opened
-from grading.collect.problems import Problem
-from grading.grader.intake import take_in
+from grading.grader.student_files import take_in
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.archives import Budget
 from grading.grader.untrusted.notebooks import read_notebook
+from grading.week.collect import CODE
+from grading.week.collect.archives import Unreadable, opened
+from grading.week.collect.names import FILES, NOTEBOOK, week_file, without_additions
+from grading.week.collect.problems import Problem
 
 GIVEN = {"nanolm", "tests", "notebooks", "golden"}  # folders of the release that hold files of the same names
 # A notebook without cells: nbgrader passes over a submission that has none, and its code would have no grade.

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from grading.collect import ASSIGNMENT
+from grading.week.collect import ASSIGNMENT
 
 HELP = "collect submissions from Canvas, Moodle, folders, zips or nbgrader's exchange; one table of problems"
 
@@ -19,10 +19,10 @@ def add_arguments(parser):
 
 def run(args):
     """Collect; 1 where something of somebody could not be collected."""
-    from grading.collect.desk import SourceError
-    from grading.courses import Course, CourseError
-    from grading.databases import DatabaseError
-    from grading.times import TimeError
+    from grading.week.collect.intake import SourceError
+    from grading.week.course_folder import Course, CourseError
+    from grading.week.databases import DatabaseError
+    from grading.week.times import TimeError
 
     try:
         return collect(args.source, Course(args.course), args.times)
@@ -36,13 +36,13 @@ def run(args):
 
 def collect(source, course, times=None):
     """Collect a source into a course, print the table and write it beside; the exit code."""
-    from grading.collect.desk import Desk, SourceError, read_times, without_time
-    from grading.collect.owners import asks_owners
-    from grading.collect.problems import as_csv, table, unsettled
-    from grading.collect.roster import roster_of
-    from grading.collect.store import KEPT, UNCHANGED, UPDATED, Store
     from grading.grader.results import write
-    from grading.times import course_zone
+    from grading.week.collect.intake import Desk, SourceError, read_times, without_time
+    from grading.week.collect.owners import asks_owners
+    from grading.week.collect.problems import as_csv, table, unsettled
+    from grading.week.collect.roster import roster_of
+    from grading.week.collect.store import KEPT, UNCHANGED, UPDATED, Store
+    from grading.week.times import course_zone
 
     store = Store(course)
     if store.root.resolve() in (source.resolve(), *source.resolve().parents):
@@ -76,8 +76,8 @@ def collect(source, course, times=None):
 
 def _notes(desk, attempt, state):
     """Rows about an attempt that came before or after another."""
-    from grading.collect.problems import Problem
-    from grading.collect.store import KEPT, UPDATED
+    from grading.week.collect.problems import Problem
+    from grading.week.collect.store import KEPT, UPDATED
 
     if state == KEPT:
         what = f"{attempt.source} is older than what was collected before"
@@ -89,7 +89,7 @@ def _notes(desk, attempt, state):
 
 def _has_time(student, course):
     """Whether what lies in submitted/ has a time that can be read."""
-    from grading.times import TimeError, time_in
+    from grading.week.times import TimeError, time_in
 
     try:
         return time_in(course.submitted(student, ASSIGNMENT)) is not None

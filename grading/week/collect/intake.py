@@ -8,18 +8,18 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
-from grading.collect import ASSIGNMENT, CODE
-from grading.collect.attempt import Attempt
-from grading.collect.names import Label, label_of, platform_of_name, title_of, week_file
-from grading.collect.owners import owner_trouble
-from grading.collect.parcels import SOURCE_DIRECTORY, Unreadable, inside, is_archive, is_other_archive, items_of
-from grading.collect.problems import NOBODY, Problem
-from grading.collect.roster import Unknown
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.archives import Budget
 from grading.grader.untrusted.files import read_file
 from grading.grader.untrusted.tables import read_table
-from grading.times import EXAMPLE, STAMP_LIMIT, TIMESTAMP, TimeError, read_time, show_time
+from grading.week.collect import ASSIGNMENT, CODE
+from grading.week.collect.archives import SOURCE_DIRECTORY, Unreadable, inside, is_archive, is_other_archive, items_of
+from grading.week.collect.attempt import Attempt
+from grading.week.collect.names import Label, label_of, platform_of_name, title_of, week_file
+from grading.week.collect.owners import owner_trouble
+from grading.week.collect.problems import NOBODY, Problem
+from grading.week.collect.roster import Unknown
+from grading.week.times import EXAMPLE, STAMP_LIMIT, TIMESTAMP, TimeError, read_time, show_time
 
 TIMES_LIMIT = 10_000_000  # bytes of a table of times
 WRAPPERS = 3  # folders around everything, as a platform or a person may put them

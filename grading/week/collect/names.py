@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from grading.collect import ASSIGNMENT, CODE
+from grading.week.collect import ASSIGNMENT, CODE
 from nanolm.impl import CONTRACT
 
 NOTEBOOK = f"{ASSIGNMENT}.ipynb"

@@ -2,9 +2,9 @@
 
 In nbgrader_config.py:
 
-    c.ZipCollectApp.extractor_plugin = "grading.collect.plugins.WeekExtractor"
-    c.ZipCollectApp.collector_plugin = "grading.collect.plugins.WeekCollector"
-    c.ExchangeFactory.collect = "grading.collect.plugins.WeekExchangeCollect"
+    c.ZipCollectApp.extractor_plugin = "grading.week.collect.plugins.WeekExtractor"
+    c.ZipCollectApp.collector_plugin = "grading.week.collect.plugins.WeekCollector"
+    c.ExchangeFactory.collect = "grading.week.collect.plugins.WeekExchangeCollect"
 
     c.WeekExtractor.times = "times.csv"  # where the platform's names tell no times
 
@@ -18,19 +18,19 @@ from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from traitlets import List, Unicode
 
-from grading.collect import ASSIGNMENT
-from grading.collect.attempt import Attempt
-from grading.collect.desk import SETTLE, Desk, SourceError, read_times, without_time
-from grading.collect.names import EXCHANGE, label_of, platform_of_name
-from grading.collect.owners import asks_owners, owner_trouble
-from grading.collect.parcels import items_of
-from grading.collect.problems import Problem, as_csv, unsettled
-from grading.collect.roster import Roster, is_folder_name, roster_of
-from grading.collect.store import write_files
-from grading.databases import DatabaseError
 from grading.grader.inside.text import clean
 from grading.grader.results import write
-from grading.times import TimeError, course_zone
+from grading.week.collect import ASSIGNMENT
+from grading.week.collect.archives import items_of
+from grading.week.collect.attempt import Attempt
+from grading.week.collect.intake import SETTLE, Desk, SourceError, read_times, without_time
+from grading.week.collect.names import EXCHANGE, label_of, platform_of_name
+from grading.week.collect.owners import asks_owners, owner_trouble
+from grading.week.collect.problems import Problem, as_csv, unsettled
+from grading.week.collect.roster import Roster, is_folder_name, roster_of
+from grading.week.collect.store import write_files
+from grading.week.databases import DatabaseError
+from grading.week.times import TimeError, course_zone
 
 NOBODYS = None  # nbgrader's name for whose folder it is, where that can't be said
 LOST = f"%d with something not collected, all others are collected: see intake-{ASSIGNMENT}.csv"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
-from grading.databases import open_gradebook
+from grading.week.databases import open_gradebook
 
 PLAIN_ID = re.compile(r"[^\W_][\w .@+\-]{0,99}")  # a name that is taken for an id where there is no roster
 ADD = "rename it, or `nbgrader db student add` the student"

@@ -7,9 +7,9 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from grading.collect import ASSIGNMENT
-from grading.collect.names import FILES
-from grading.times import TIMESTAMP, TimeError, time_in, write_time
+from grading.week.collect import ASSIGNMENT
+from grading.week.collect.names import FILES
+from grading.week.times import TIMESTAMP, TimeError, time_in, write_time
 
 NEW, UPDATED, UNCHANGED, KEPT = "new", "updated", "unchanged", "kept"
 ASIDE = "replaced"  # of the course folder: what a later attempt has replaced

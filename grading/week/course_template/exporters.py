@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 COURSE = Path(__file__).resolve().parent
-REPOSITORY = COURSE.parent.parent  # `python -m grading course FOLDER` writes another path here
+REPOSITORY = COURSE.parent.parent.parent  # `python -m grading course FOLDER` writes another path here
 
 sys.path.insert(0, str(REPOSITORY))
 
-from grading.exports.plugins import CanvasExporter, GradescopeExporter, MoodleExporter  # noqa: E402, F401
+from grading.week.exports.plugins import CanvasExporter, GradescopeExporter, MoodleExporter  # noqa: E402, F401

@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 COURSE = Path(__file__).resolve().parent
-REPOSITORY = COURSE.parent.parent  # `python -m grading course FOLDER` writes another path here
+REPOSITORY = COURSE.parent.parent.parent  # `python -m grading course FOLDER` writes another path here
 
 c = get_config()  # noqa: F821  nbgrader gives it
 
 sys.path.insert(0, str(REPOSITORY))
 try:
-    from grading.autograding.wiring import configure
+    from grading.week.autograde.wiring import configure
 except ImportError as error:  # nbgrader would go on without these settings, and run student code unprotected
     raise SystemExit(
         f"{COURSE / 'nbgrader_config.py'} names the repository {REPOSITORY}, which can't be used ({error}): "
@@ -26,7 +26,7 @@ c.WeekAutograde.jobs = 2
 # False grades without bubblewrap: student code then runs with your rights. Every result says so.
 c.WeekAutograde.sandboxed = True
 
-# The zone that times are shown in, and what lateness costs (grading/late.py). A deadline is set in formgrader.
+# The zone that times are shown in, and what lateness costs (grading/week/late.py). A deadline is set in formgrader.
 c.NbGraderAPI.timezone = "UTC"
 c.LatePolicy.grace_minutes = 15
 c.LatePolicy.percent_a_day = 10.0

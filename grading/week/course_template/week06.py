@@ -18,7 +18,7 @@
 
 # %%
 from nanolm.classroom import week
-from nanolm.selfcheck import self_check
+from nanolm.student.selfcheck import self_check
 
 # %% [markdown]
 # **Notation**, the same everywhere: B batch, L layers, T query length, S key length, V vocabulary, D width, H head size, F FFN

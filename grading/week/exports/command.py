@@ -4,7 +4,7 @@ import logging
 import sys
 from pathlib import Path
 
-from grading.collect import ASSIGNMENT
+from grading.week.collect import ASSIGNMENT
 
 HELP = "export the grades: CSV in nbgrader's columns, Canvas, Moodle, Gradescope"
 
@@ -16,9 +16,9 @@ def add_arguments(parser):
 
 def run(args):
     """Export; 1 with a sentence where a grade is missing by our fault."""
-    from grading.courses import Course, CourseError
-    from grading.databases import DatabaseError
-    from grading.exports.standing import ExportError
+    from grading.week.course_folder import Course, CourseError
+    from grading.week.databases import DatabaseError
+    from grading.week.exports.rows import ExportError
 
     try:
         return export(Course(args.course), args.out or args.course / "exports")
@@ -31,9 +31,9 @@ def export(course, out):
     """Write all exports of a course into the folder `out`."""
     from nbgrader.apps import ExportApp
 
-    from grading.databases import open_gradebook
-    from grading.exports import plugins
-    from grading.exports.standing import ExportError
+    from grading.week.databases import open_gradebook
+    from grading.week.exports import plugins
+    from grading.week.exports.rows import ExportError
 
     kinds = (plugins.GradesExporter, plugins.CanvasExporter, plugins.MoodleExporter, plugins.GradescopeExporter)
     app = ExportApp(config=course.config, log_level=logging.WARNING)

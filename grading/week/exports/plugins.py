@@ -13,11 +13,11 @@ from pathlib import Path
 from nbgrader.plugins import ExportPlugin
 from traitlets import Unicode
 
-from grading.exports.gradescope import results_json
-from grading.exports.standing import ExportError, graded_by_us, standing, ungraded_work
 from grading.grader.results import file_name, write
 from grading.grader.spreadsheet import as_csv
-from grading.late import renew
+from grading.week.exports.gradescope import results_json
+from grading.week.exports.rows import ExportError, graded_by_us, standing, ungraded_work
+from grading.week.late import renew
 
 
 class OurExporter(ExportPlugin):

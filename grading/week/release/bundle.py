@@ -4,10 +4,10 @@ import io
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from grading import stubs
-from grading.release.errors import ReleaseError
-from grading.release.packages import student_pyproject
-from grading.stubs import ROOT
+from grading.authoring import stubs
+from grading.paths import EXERCISES, ROOT
+from grading.week.release.errors import ReleaseError
+from grading.week.release.packages import student_pyproject
 
 NAME = "nanolm-week06"
 ASSIGNMENT = "week06"
@@ -15,9 +15,9 @@ README = Path(__file__).parent / "student_readme.md"
 # From the repository as they are; everything else is made.
 TAKEN = (
     "nanolm/**/*.py",
-    "tests/*.py",
-    "tests/mistakes.toml",
-    "tests/fingerprints.safetensors",
+    "tests/**/*.py",
+    "tests/machinery/mistakes.toml",
+    "tests/machinery/fingerprints.safetensors",
     "tests/golden/*.safetensors",
     "notebooks/*.ipynb",
     "set_up.py",
@@ -37,7 +37,7 @@ def student_files():
         if not found:
             raise ReleaseError(f"{pattern} is missing in {ROOT}: the bundle would lack it.")
         files |= {name: path.read_bytes() for name, path in found.items()}
-    made = {f"{stubs.FOLDER.name}/{name}": text for name, text in stubs.generate().items()}
+    made = {f"{EXERCISES.name}/{name}": text for name, text in stubs.generate().items()}
     made |= {
         "README.md": README.read_text(encoding="utf-8"),
         "pyproject.toml": student_pyproject(),

@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grading.release.errors import LeakError, ReleaseError
+from grading.week.release.errors import LeakError, ReleaseError
 
 HELP = "make the students' bundle (folder and zip) and the course's nbgrader release, after a check for leaks"
 
@@ -18,9 +18,9 @@ def add_arguments(parser):
 def run(args):
     """Make the release, say where it is; 1 where there is none or the trial fails."""
     # nbgrader and torch come in here and not above: --help should not wait for them
-    from grading.marked import MarkError
-    from grading.release.release import make_release
-    from grading.release.trial import try_out
+    from grading.authoring.marked import MarkError
+    from grading.week.release.release import make_release
+    from grading.week.release.trial import try_out
 
     start = time.monotonic()
     try:

@@ -1,9 +1,9 @@
 """Nothing of the solutions and rubrics may be in what students get: every file is read and compared.
 
-What is looked for are the marked regions of reference/ (see grading.marked), in two ways, and the rubrics
+What is looked for are the marked regions of reference/ (see grading.authoring.marked), in two ways, and the rubrics
 of the week's notebook in the first:
   - their lines, without spaces, anywhere in a text;
-  - their statements and expressions in a normal form (see grading.release.fragments), in all that can be read
+  - their statements and expressions in a normal form (see grading.week.release.fragments), in all that can be read
     as Python: code, a notebook's cells, comments, docstrings, a fence in Markdown, prose.
 A piece counts only where it is large enough to say something, and not where the stubs show it themselves:
 everybody writes `return x`, and `x[:, :-1]` is no secret.
@@ -17,10 +17,11 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
-from grading.marked import Gap, split
-from grading.release import contents, fragments
-from grading.release.snippets import code_in
-from grading.stubs import REFERENCE, ROOT, generate
+from grading.authoring.marked import Gap, split
+from grading.authoring.stubs import generate
+from grading.paths import REFERENCE, ROOT
+from grading.week.release import contents, fragments
+from grading.week.release.snippets import code_in
 from nanolm.impl import CONTRACT
 
 # From where a piece says something: (names, numbers and operations in all, of these not variables). A little less,
@@ -29,7 +30,7 @@ from nanolm.impl import CONTRACT
 EXPRESSION, STATEMENT, TWO_STATEMENTS = (8, 3), (7, 3), (12, 2)
 LINE, REMARK = 30, 25  # letters of any line of code, and of a remark or a rubric, without spaces
 
-WEEK, NOTEBOOK = ROOT / "grading" / "course" / "source" / "week06", "week06.ipynb"
+WEEK, NOTEBOOK = ROOT / "grading" / "week" / "course_template" / "source" / "week06", "week06.ipynb"
 
 
 @dataclass(frozen=True)

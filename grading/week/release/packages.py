@@ -3,7 +3,7 @@
 import json
 import tomllib
 
-from grading.stubs import ROOT
+from grading.paths import ROOT
 
 PARTS = ("student", "notebooks")  # of what set_up.py installs, those that a student needs
 

@@ -16,10 +16,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grading.autograding.course import set_up
-from grading.release.bundle import ASSIGNMENT, NAME, student_files, write_folder, zipped
-from grading.release.errors import LeakError, ReleaseError
-from grading.release.leaks import Guard
+from grading.week.course import set_up
+from grading.week.release.bundle import ASSIGNMENT, NAME, student_files, write_folder, zipped
+from grading.week.release.errors import LeakError, ReleaseError
+from grading.week.release.leaks import Guard
 
 NOTEBOOK = f"{ASSIGNMENT}.ipynb"
 

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from grading.release import fragments
+from grading.week.release import fragments
 
 
 @cache

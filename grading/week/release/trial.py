@@ -15,9 +15,9 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grading.release.bundle import NAME
-from grading.release.errors import ReleaseError
-from grading.stubs import FOLDER, REFERENCE
+from grading.paths import EXERCISES, REFERENCE
+from grading.week.release.bundle import NAME
+from grading.week.release.errors import ReleaseError
 from nanolm.impl import CONTRACT
 
 CHECK = "python -m pytest tests"
@@ -66,7 +66,7 @@ def try_out(archive, room, installed_here=False, say=print):
     if before.code != 1 or not before.states or set(before.states) - STATES_OF_A_STUB:
         raise ReleaseError(f"the unpacked bundle should have nothing started, but pytest says {before.states}.")
     for module in CONTRACT:
-        shutil.copy(REFERENCE / f"{module}.py", folder / FOLDER.name / f"{module}.py")
+        shutil.copy(REFERENCE / f"{module}.py", folder / EXERCISES.name / f"{module}.py")
     say(f"  {CHECK}: the reference's files in their place")
     after = _trial(folder, activate)
     if after.code != 0 or set(after.states) != {"passed"}:

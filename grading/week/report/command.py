@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grading.collect import ASSIGNMENT
+from grading.week.collect import ASSIGNMENT
 
 HELP = "one page about the class: marks, mistakes, tests, late and similar submissions"
 TEMPLATE = Path(__file__).parent / "page.html"
@@ -19,10 +19,10 @@ def add_arguments(parser):
 
 def run(args):
     """Write the report; 1 with a sentence where that is impossible."""
-    from grading.courses import Course, CourseError
-    from grading.databases import DatabaseError
-    from grading.exports.standing import ExportError
-    from grading.times import TimeError
+    from grading.week.course_folder import Course, CourseError
+    from grading.week.databases import DatabaseError
+    from grading.week.exports.rows import ExportError
+    from grading.week.times import TimeError
 
     try:
         return report(Course(args.course), args.out or args.course / "report.html")
@@ -35,10 +35,10 @@ def run(args):
 
 def report(course, out):
     """Write the page and the counts beside it. Penalties are worked out again, as for an export."""
-    from grading.class_report.facts import counts, gather
-    from grading.databases import open_gradebook
     from grading.grader.results import write
-    from grading.times import course_zone
+    from grading.week.databases import open_gradebook
+    from grading.week.report.facts import counts, gather
+    from grading.week.times import course_zone
 
     counts_file = out.with_suffix(".counts.json")
     with open_gradebook(course.db_url, course.course_id) as gradebook:
@@ -56,7 +56,7 @@ def page(found, course, zone, counts_file):
     """The whole page as HTML. Everything that comes from outside is escaped."""
     import jinja2
 
-    from grading.class_report import facts, pictures, similar
+    from grading.week.report import facts, pictures, similar
 
     held, results = found.standing, found.results
     parts, made = facts.by_part(results), facts.mistakes(results)
@@ -84,7 +84,7 @@ def page(found, course, zone, counts_file):
 
 def _shown(moment, zone):
     """A time in the course's zone; the gradebook's are UTC without saying so."""
-    from grading.times import show_time
+    from grading.week.times import show_time
 
     return show_time(moment if moment.tzinfo else moment.replace(tzinfo=UTC), zone)
 

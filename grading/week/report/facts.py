@@ -4,8 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from statistics import mean, median
 
-import parts
-from grading.exports.standing import graded_by_us, intake_table, standing_of_all, ungraded_work
 from grading.grader.results import RESULTS, file_name
 from grading.grader.states import (
     ADVICE,
@@ -20,8 +18,10 @@ from grading.grader.states import (
     TIMED_OUT,
     WAITING,
 )
-from grading.late import renew
-from grading.patches import load_metadata
+from grading.proof.bank import load_metadata
+from grading.week.exports.rows import graded_by_us, intake_table, standing_of_all, ungraded_work
+from grading.week.late import renew
+from machinery import parts
 
 PAUSE = 600  # seconds without a result that part one run of the grader from the next
 OPEN = (NOT_STARTED, NOT_SUBMITTED, WAITING, ADVICE)  # states that say nothing against the code
@@ -32,7 +32,7 @@ ENDED = (TIMED_OUT, OUT_OF_MEMORY, CRASHED, REFUSED)  # the worker did
 class Class:
     """The class in one assignment."""
 
-    standing: object  # of grading.exports
+    standing: object  # of grading.week.exports
     results: dict  # student -> result of the grader, of those that it graded
     errors: list = field(default_factory=list)  # (student, sentence): the grader failed
     intake: list | None = None  # rows of the intake's table; None where nothing was collected by it

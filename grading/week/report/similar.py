@@ -14,8 +14,8 @@ from itertools import combinations
 
 from copydetect.utils import filter_code, hashed_kgrams
 
-from grading.grader.intake import take_in
-from grading.stubs import generate
+from grading.authoring.stubs import generate
+from grading.grader.student_files import take_in
 
 PASSAGE = 25  # signs after names have become one letter; copydetect's own measure of noise
 COMMON = 10  # students; MOSS ignores a passage from the same number on

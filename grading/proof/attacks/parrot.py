@@ -8,7 +8,7 @@ import subprocess
 import sys
 import zlib
 
-from grading.patches import REFERENCE, ROOT
+from grading.paths import REFERENCE, ROOT
 from nanolm.impl import CONTRACT
 
 # Added to each file of the reference: the outermost calls are written down, by a digest of all that they depend on.

@@ -147,9 +147,9 @@ except Exception:
     pass
 '''),
     Attack("patched_subject", "rebind or patch assert_close, pytest, builtins, TestReport", imports='''
-import nanolm.subject
-nanolm.subject._plain = lambda value: True
-nanolm.subject.StudentError = KeyError
+import nanolm.asking.subject
+nanolm.asking.subject._plain = lambda value: True
+nanolm.asking.subject.StudentError = KeyError
 ''', states=FAILED | REFUSED),
     Attack("tensor_subclass", "object that equals everything; tensor subclass with its own comparison",
            "return x.as_subclass(Yes)", ALWAYS_EQUAL, states=FAILED),

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from _pytest.terminal import TerminalReporter
 
-import naming
-import parts
-from nanolm import hint
+from machinery import naming, parts
+from nanolm.student import hint
 
 WIDTH = 100
 IN_FULL = 2  # blocks of one part that nothing joins; the others are named

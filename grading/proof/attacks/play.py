@@ -2,13 +2,12 @@
 
 import sqlite3
 
-from attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS
-
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import take_in
+from grading.grader.fork_server import Nursery
 from grading.grader.limits import Limits
-from grading.grader.nursery import Nursery
-from grading.patches import REFERENCE, ROOT
+from grading.grader.student_files import take_in
+from grading.paths import REFERENCE, ROOT
+from grading.proof.attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS
 
 SECRET = b"the secret of these tests"
 LIMITS = Limits(call=2.0, part=4.0, submission=12.0, reserve=2.0, patience=3.0)

@@ -2,10 +2,10 @@
 
 import shlex
 
-from grading.patches import REFERENCE
-from grading.runs import reports
-from grading.stubs import CHECKS
-from parts import EXERCISE_PART
+from grading.authoring.stubs import CHECKS
+from grading.paths import REFERENCE
+from grading.proof.runs import reports
+from machinery.parts import EXERCISE_PART
 
 
 def test_an_exercises_command_runs_all_tests_that_ask_it_alone():

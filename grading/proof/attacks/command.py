@@ -4,9 +4,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from grading.grader.bubblewrap import bubblewrap
 from grading.grader.states import GraderError
-from grading.grader.walls import bubblewrap
-from grading.patches import ROOT
+from grading.paths import ROOT
 
 HELP = "grade every attack of the table on this machine, and say whether each ended as it must"
 

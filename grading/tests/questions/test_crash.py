@@ -8,9 +8,10 @@ import sys
 
 import pytest
 import torch
+from nanolm.errors import StudentError
 
+from nanolm.asking.subject import Subject
 from nanolm.impl import ROOT, Implementation
-from nanolm.subject import StudentError, Subject
 
 PROGRAMS = {
     "no transpose": ("q, k = torch.ones(2, 5, 8), torch.ones(2, 5, 8)\n    return q @ k",

@@ -1,0 +1,8 @@
+"""The week tried out: a made-up class of 30 through all of it, and samples of what a submission is told.
+
+    command.py        `make demo`: the whole week of an instructor
+    made_up_class/    the class: people, programs, notebooks, as Canvas gives them
+    samples/, check_samples.py   `make samples`
+
+It may import every other room; none imports it.
+"""

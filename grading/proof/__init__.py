@@ -1,0 +1,14 @@
+"""How the tests and the project's claims are proved.
+
+    bank.py           mistakes/ and variants/: the known mistakes and the right programs, as edits of reference/
+    matrix.py         every mistake and every right program against every test
+    mutants.py        generated mutants of reference/ against the same tests
+    bank_page.py      a page to browse the mistakes
+    attacks/          hostile and unlucky submissions, each with the state that it must end in
+    runs.py, marks.py the week's tests on implementations, and their points added up
+    facts.toml        which test proves which statement of the lessons
+    soak.py           a grader that is killed at random moments
+    bench/            ratios, each against a peer in the same run
+
+It may import the grader and authoring. Nothing that runs in a grade imports it; demo/ takes its mistakes from the bank.
+"""

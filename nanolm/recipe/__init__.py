@@ -1,0 +1,7 @@
+"""The recipe: what each swap from the 2019 block to the modern one moves.
+
+    swaps.py       the swaps and their numbers
+    ledger.py      parameters, cache, arithmetic and memory traffic of a configuration
+    deep_stack.py  stability at depth, measured
+    panel.py       the panel of checkboxes in a notebook
+"""
