@@ -70,7 +70,7 @@ def refuse(error):
 
     An exception in which no line of that code is involved is our own fault and goes on.
     """
-    from nanolm.asking.errors import StudentError  # brings torch, which --help should not wait for
+    from nanolm.errors import StudentError  # brings torch, which --help should not wait for
 
     if isinstance(error, StudentError):
         if not error.place:

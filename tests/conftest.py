@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from nanolm.errors import StudentError
 
 from machinery import draw, expect, naming, parts, telling
 from machinery.judge import PROBLEMS, Judge
 from nanolm import impl
 from nanolm.asking import clock
 from nanolm.asking.subject import Subject, seed_student_code
+from nanolm.errors import StudentError
 
 SHORT = reprlib.Repr()
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40

@@ -5,11 +5,11 @@ that the code does not look at yet counts as not started, not as wrong.
 """
 
 import pytest
-from nanolm.errors import StudentError
 
 from machinery import expect
 from machinery.draw import Draw
 from machinery.stored import stored
+from nanolm.errors import StudentError
 
 
 def drawn_backward(student, seed, shape=(2, 3, 6), eps=0.1):

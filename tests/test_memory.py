@@ -10,7 +10,7 @@ import pytest
 
 from machinery import expect
 from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
-from nanolm.asking.errors import StudentError
+from nanolm.errors import StudentError
 
 ROWS = 4  # of the batch, where bytes are asked for
 LOOP = "Is there a Python loop? One operation over the whole axis does its work at once."

@@ -10,7 +10,7 @@ import torch
 
 from machinery import expect
 from nanolm.asking import timing
-from nanolm.asking.errors import StudentError
+from nanolm.errors import StudentError
 
 if not torch.cuda.is_available():
     pytest.skip("the clock needs a CUDA device, and torch finds none here", allow_module_level=True)

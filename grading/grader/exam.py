@@ -27,8 +27,8 @@ from grading.grader.states import (
     WAITING,
     GraderError,
 )
+from grading.lean_pytest import LEAN
 from grading.paths import ROOT
-from grading.proof.runs import LEAN
 from nanolm.impl import FILE_OF
 
 SETTINGS = (*LEAN, "--rootdir", str(ROOT))

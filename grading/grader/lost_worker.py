@@ -1,6 +1,6 @@
 """A worker that is lost, as the tests see it."""
 
-from nanolm.asking.errors import StudentError
+from nanolm.errors import StudentError
 
 
 class WorkerLost(StudentError):

@@ -11,7 +11,7 @@ import pytest
 from grading.grader.remote import RemoteSubject
 from grading.grader.states import FAILED, NOT_SUBMITTED, OUT_OF_MEMORY, GraderError
 from grading.grader.student_files import Intake
-from nanolm.asking.errors import ContractError, NotStarted, StudentError
+from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import FILE_OF, ImplementationError
 
 NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "not enough memory")

@@ -11,16 +11,8 @@ from grading.grader.lost_worker import WorkerLost
 from grading.grader.states import REFUSED, TIMED_OUT
 from nanolm.answers import Foreign
 from nanolm.asking.counting import COUNTS
-from nanolm.asking.subject import (
-    FUNCTIONS,
-    ContractError,
-    NotStarted,
-    Outcome,
-    StudentError,
-    Subject,
-    in_chunks,
-    token_by_token,
-)
+from nanolm.asking.subject import FUNCTIONS, Outcome, Subject, in_chunks, token_by_token
+from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
 
 MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS

@@ -6,6 +6,7 @@
     bank_page.py      a page to browse the mistakes
     attacks/          hostile and unlucky submissions, each with the state that it must end in
     runs.py, marks.py the week's tests on implementations, and their points added up
+    hf_twins.py       Hugging Face's models with our configuration and weights, the outside judge
     facts.toml        which test proves which statement of the lessons
     soak.py           a grader that is killed at random moments
     bench/            ratios, each against a peer in the same run

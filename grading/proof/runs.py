@@ -16,21 +16,13 @@ from functools import cache
 import pytest
 import torch
 
+from grading.lean_pytest import LEAN
 from grading.paths import ROOT
 from nanolm import impl
 from nanolm.asking.subject import Subject, seed_student_code
 
 FORK = multiprocessing.get_context("fork")
 
-# What these say belongs to the machine, and they need the code in their own process.
-WITHOUT_CLOCK = "--ignore=tests/test_timing_cuda.py"
-# pytest's own reporting is not needed: without it a run takes a third less time.
-WITHOUT = ("cacheprovider", "terminalreporter", "logging", "unraisableexception", "threadexception", "warnings",
-           "faulthandler", "junitxml", "doctest", "capture")
-LEAN = (
-    *("-q", "--assert=plain", "--disable-plugin-autoload", WITHOUT_CLOCK),
-    *(word for name in WITHOUT for word in ("-p", f"no:{name}")),
-)
 DEADLINE = 300  # seconds for one run; it takes about one
 
 

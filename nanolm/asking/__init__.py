@@ -1,7 +1,6 @@
 """What a test may ask of an implementation: shared by the tests at home and by the grader's worker.
 
     subject.py   the questions
-    errors.py    what a question may end in instead of an answer
     counting.py  what a call makes torch do, without a clock
     timing.py    what it takes on a device, against a peer
     clock.py     two pieces of work timed in turn

@@ -13,9 +13,9 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from nanolm.asking.clock import Clock
-from nanolm.asking.errors import ContractError
 from nanolm.cache import Cache, LayerCache
 from nanolm.config import ModelConfig
+from nanolm.errors import ContractError
 from nanolm.model import LanguageModel
 from nanolm.model.given_parts import GeluFFN
 

@@ -5,9 +5,9 @@ B batch, T query length, D width, H head size, N query heads, K key/value heads.
 
 from safetensors.torch import load_file
 
-from nanolm.asking.errors import NotStarted, StudentError
 from nanolm.asking.subject import Subject
 from nanolm.config import preset
+from nanolm.errors import NotStarted, StudentError
 from nanolm.impl import ROOT
 from nanolm.model import LanguageModel
 

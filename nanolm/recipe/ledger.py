@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from nanolm.asking.errors import ContractError
 from nanolm.config import ModelConfig
+from nanolm.errors import ContractError
 from nanolm.model import LanguageModel
 from nanolm.model.weights import SkipRandomInit
 

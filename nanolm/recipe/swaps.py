@@ -15,9 +15,9 @@ import html
 import math
 from dataclasses import dataclass, fields, replace
 
-from nanolm.asking.errors import ContractError, NotStarted, StudentError
 from nanolm.asking.subject import Subject
 from nanolm.config import PRESETS, ModelConfig
+from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import ImplementationError
 from nanolm.recipe import deep_stack, ledger
 

@@ -70,7 +70,7 @@ def _speak(args, implementation, words, cfg, state):
 
 
 def _refuse_nan(model, inputs, logits):
-    from nanolm.asking.errors import ContractError
+    from nanolm.errors import ContractError
 
     if not logits[:, -1].isfinite().all():
         raise ContractError("The logits hold NaN or infinity, so no token can be chosen: does pytest pass?")

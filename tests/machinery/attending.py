@@ -6,12 +6,12 @@ B batch, T query length, S key length, D width, N query heads, K key/value heads
 import math
 
 import torch
-from nanolm.errors import NotStarted
 
 from machinery import expect
 from machinery.draw import Draw, attention_shapes, no_turn, tiny
 from machinery.stored import stored
 from nanolm.config import ModelConfig
+from nanolm.errors import NotStarted
 
 
 def attention(student, cfg, weights):

@@ -8,10 +8,10 @@ course team can prove the tolerances.
 import math
 
 import torch
-from nanolm.errors import GUARDED_ERRORS, NotStarted, StudentError
 
 from nanolm.answers import Foreign
 from nanolm.asking.subject import Outcome
+from nanolm.errors import GUARDED_ERRORS, NotStarted, StudentError
 from nanolm.impl import ImplementationError
 
 MEASURED = []  # (largest difference, tolerance) of each `close` of the test that runs

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 
 from machinery import expect, parts
-from nanolm.asking.errors import ContractError, NotStarted, StudentError
+from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import ImplementationError
 
 PROBLEMS = (expect.Mistake, StudentError, ContractError, ImplementationError)

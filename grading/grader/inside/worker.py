@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from nanolm.asking.errors import GUARDED_ERRORS, NotStarted, StudentError
 from nanolm.asking.subject import Outcome, Subject, seed_student_code
+from nanolm.errors import GUARDED_ERRORS, NotStarted, StudentError
 from nanolm.impl import Implementation, ImplementationError
 
 from . import wire

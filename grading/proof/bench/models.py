@@ -15,7 +15,7 @@ CLOSE = 1e-2  # of the largest logit: more says that the two do not compute the 
 
 def ratios(runs, cfg=None, T=T, PROMPT=PROMPT, NEW=NEW):
     """One forward, and greedy decoding with a cache, in the shape of SmolLM2-135M."""
-    from grading.tests.hf_twins import our_model, our_state, twin  # imports transformers, seconds long
+    from grading.proof.hf_twins import our_model, our_state, twin  # imports transformers, seconds long
 
     cfg = cfg or preset("smollm2-135m")
     theirs = twin(cfg, "llama")

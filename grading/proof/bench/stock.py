@@ -137,9 +137,9 @@ def ours(room, jobs):
 
 def scores(course):
     """{name: points of the core} in stock's gradebook."""
-    from nbgrader.api import Gradebook
+    from grading.week.databases import open_gradebook
 
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+    with open_gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         return {each.student.id: each.code_score for each in gradebook.assignment_submissions(WEEK_NAME)}
 
 

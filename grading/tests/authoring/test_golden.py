@@ -34,7 +34,7 @@ def test_nothing_else_lies_among_the_stored_answers():
 
 @pytest.mark.parametrize("name", ["untied", "tied"])
 def test_stored_logits_are_those_of_hugging_face(name):
-    twins = pytest.importorskip("hf_twins", reason="needs the outside judge: pip install transformers")
+    twins = pytest.importorskip("grading.proof.hf_twins", reason="needs the outside judge: pip install transformers")
     stored = load_file(golden.FOLDER / "logits.safetensors")
     cfg = preset("tiny").but(tie_embeddings=name == "tied")
     hf = twins.twin(cfg, "llama")

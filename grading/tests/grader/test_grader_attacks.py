@@ -7,11 +7,11 @@ import time
 
 import psutil
 import pytest
-from attacks.play import MODES, faults, gradebook, play, played
 
 from grading.grader import sandbox
 from grading.grader.bubblewrap import bubblewrap
 from grading.paths import ROOT
+from grading.proof.attacks.play import MODES, faults, gradebook, play, played
 from grading.proof.attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
 
 

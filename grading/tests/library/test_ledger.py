@@ -9,9 +9,9 @@ import torch
 
 from nanolm import impl
 from nanolm.__main__ import main
-from nanolm.asking.errors import ContractError
 from nanolm.cache import Cache
 from nanolm.config import PRESETS, ModelConfig, preset
+from nanolm.errors import ContractError
 from nanolm.model import LanguageModel
 from nanolm.recipe import ledger
 

@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from grading.paths import REFERENCE, ROOT
 from nanolm.asking import timing
 from nanolm.asking.clock import Clock, Row, machine, table
-from nanolm.asking.errors import ContractError, StudentError
 from nanolm.asking.subject import Subject
+from nanolm.errors import ContractError, StudentError
 from nanolm.impl import Implementation
 
 CPU = torch.device("cpu")

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from hf_twins import (
+
+from grading.proof.hf_twins import (
     FP32_TOLERANCE,
     FP64_TOLERANCE,
     both_logits,
@@ -12,7 +13,6 @@ from hf_twins import (
     random_tokens,
     twin,
 )
-
 from nanolm.cache import Cache
 from nanolm.config import ModelConfig
 from nanolm.impl import load

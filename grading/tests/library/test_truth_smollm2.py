@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from nanolm.__main__ import main
-from nanolm.asking.errors import ContractError
 from nanolm.config import preset
+from nanolm.errors import ContractError
 from nanolm.impl import ROOT, load
 from nanolm.model import weights
 from nanolm.model.tokenizer import stream_text, tokenizer_of

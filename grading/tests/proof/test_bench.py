@@ -51,7 +51,7 @@ def test_models_that_differ_are_not_compared():
 
 def test_both_models_decode_the_same_tokens():
     pytest.importorskip("transformers")
-    from hf_twins import our_model, our_state, twin
+    from grading.proof.hf_twins import our_model, our_state, twin
 
     theirs = twin(preset("tiny"), "llama")
     ours = our_model(preset("tiny"), our_state(theirs, preset("tiny"), "llama"))

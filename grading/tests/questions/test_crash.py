@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import torch
-from nanolm.errors import StudentError
 
 from nanolm.asking.subject import Subject
+from nanolm.errors import StudentError
 from nanolm.impl import ROOT, Implementation
 
 PROGRAMS = {

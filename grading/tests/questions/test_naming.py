@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 import torch
-from nanolm.errors import StudentError
 
 from grading.paths import REFERENCE
 from grading.proof.bank import load_mistakes, materialise
 from grading.proof.runs import RunError, reports
 from machinery import naming
+from nanolm.errors import StudentError
 from nanolm.student import hint
 
 UNKNOWN = (

@@ -18,10 +18,10 @@ from grading.grader.states import (
     TIMED_OUT,
     WAITING,
 )
-from grading.proof.bank import load_metadata
 from grading.week.exports.rows import graded_by_us, intake_table, standing_of_all, ungraded_work
 from grading.week.late import renew
 from machinery import parts
+from nanolm.student import hint
 
 PAUSE = 600  # seconds without a result that part one run of the grader from the next
 OPEN = (NOT_STARTED, NOT_SUBMITTED, WAITING, ADVICE)  # states that say nothing against the code
@@ -107,12 +107,12 @@ class Made:
 
 def mistakes(results):
     """The known mistakes that the class made, the most frequent first; a student counts once for each."""
-    bank, who = load_metadata(), {}
+    known, who = hint.mistakes(), {}
     for student, result in results.items():
-        for name in {test["mistake"] for test in result["tests"] if test["mistake"] in bank}:
+        for name in {test["mistake"] for test in result["tests"] if test["mistake"] in known}:
             who.setdefault(name, []).append(student)
-    order = sorted(who, key=lambda name: (-len(who[name]), list(bank).index(name)))
-    return [Made(bank[name], tuple(sorted(who[name]))) for name in order]
+    order = sorted(who, key=lambda name: (-len(who[name]), list(known).index(name)))
+    return [Made(known[name], tuple(sorted(who[name]))) for name in order]
 
 
 def counts(results):
