@@ -19,6 +19,7 @@ def run(args):
     # torch comes in here and not above: --help should not wait for it
     from nanolm import config, impl
     from nanolm.asking import subject
+    from nanolm.errors import GUARDED_ERRORS
     from nanolm.recipe import ledger
 
     try:
@@ -28,7 +29,7 @@ def run(args):
         found = subject.Subject(implementation).guard(
             lambda: ledger.reckon(cfg, implementation, args.context, args.bytes)
         )
-    except (ValueError, impl.ImplementationError, *subject.GUARDED_ERRORS) as error:
+    except (ValueError, impl.ImplementationError, *GUARDED_ERRORS) as error:
         return refuse(error)
     print(f"{args.preset} with {implementation.name}", "", *ledger.table(found), sep="\n")
     return 1 if found.disagreement else 0

@@ -26,6 +26,7 @@ def run(args):
     # torch comes in here and not above: --help should not wait for it
     from nanolm import impl
     from nanolm.asking import subject
+    from nanolm.errors import GUARDED_ERRORS
     from nanolm.model import weights
 
     try:
@@ -34,7 +35,7 @@ def run(args):
         print(line, file=sys.stderr)  # apart from the text, which may be piped on
         smollm2 = _read_smollm2()
         subject.Subject(implementation).guard(lambda: _speak(args, implementation, *smollm2))
-    except (impl.ImplementationError, weights.WeightsError, *subject.GUARDED_ERRORS) as error:
+    except (impl.ImplementationError, weights.WeightsError, *GUARDED_ERRORS) as error:
         return refuse(error)
     return 0
 

@@ -68,7 +68,7 @@ def _forget_old_code():
 def _parts():
     if str(TESTS) not in sys.path:
         sys.path.append(str(TESTS))
-    import parts
+    from machinery import parts
 
     return parts
 
