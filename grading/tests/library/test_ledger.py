@@ -102,7 +102,7 @@ def test_a_model_of_one_layer_has_a_layer():
 def test_nothing_is_put_into_memory():
     code = (
         "import resource, sys\n"
-        "from nanolm import impl, ledger\n"
+        "from nanolm import impl\nfrom nanolm.recipe import ledger\n"
         "from nanolm.config import preset\n"
         "reference = impl.load('reference')\n"
         "ledger.reckon(preset('tiny'), reference)\n"
