@@ -81,7 +81,7 @@ ARROWS = arrows()
 def test_every_room_is_in_the_table():
     listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True)
     names = listed.stdout.split() if listed.returncode == 0 else [name for name, _ in sources()]
-    assert len(names) > 200 and [name for name in names if room_of(name) is None] == []
+    assert len(names) > 200 and [name for name in names if "/" in name and room_of(name) is None] == []
     packages = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("nanolm/*/__init__.py")}
     packages |= {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("grading/*/__init__.py")}
     assert packages - set(ROOMS) == set()

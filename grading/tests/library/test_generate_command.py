@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from nanolm.__main__ import main
-from nanolm.model import _choose, weights
+from nanolm.model import weights
+from nanolm.model.language_model import _choose
 
 ASK = ["generate", "--prompt", "The capital of France is", "--impl", "reference"]
 
