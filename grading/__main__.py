@@ -24,6 +24,7 @@ COMMANDS = {
     "week-notebook": "grading.authoring.week_notebook",
     "golden": "grading.authoring.golden",
     "matrix": "grading.proof.matrix",
+    "styles": "grading.proof.planted",
     "mutants": "grading.proof.mutants",
     "soak": "grading.proof.soak",
     "bench": "grading.proof.bench.command",

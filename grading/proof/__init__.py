@@ -2,6 +2,7 @@
 
     bank.py           mistakes/ and variants/: the known mistakes and the right programs, as edits of reference/
     matrix.py         every mistake and every right program against every test
+    planted.py        styles/: right programs in other hands, and the bank's mistakes planted in each
     mutants.py        generated mutants of reference/ against the same tests
     bank_page.py      a page to browse the mistakes
     attacks/          hostile and unlucky submissions, each with the state that it must end in

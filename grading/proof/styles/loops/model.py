@@ -1,0 +1,29 @@
+import torch
+from torch import nn
+
+from nanolm.cache import LayerCache
+from nanolm.config import ModelConfig
+
+from .attention import GroupedQueryAttention
+from .modules import RMSNorm, SwiGLU
+
+
+class Block(nn.Module):
+
+    def __init__(self, cfg: ModelConfig, layer: int = 0):
+        super().__init__()
+        self.attn_norm = RMSNorm(cfg.D, cfg.norm_eps)
+        self.attn = GroupedQueryAttention(cfg, layer)
+        self.ffn_norm = RMSNorm(cfg.D, cfg.norm_eps)
+        self.ffn = SwiGLU(cfg.D, cfg.F)
+
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: LayerCache | None = None
+    ) -> torch.Tensor:
+        y = self.attn_norm(x)
+        y = self.attn(y, cos, sin, cache)
+        x = x + y
+        y = self.ffn_norm(x)
+        y = self.ffn(y)
+        x = x + y
+        return x
