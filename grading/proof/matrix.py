@@ -19,7 +19,7 @@ from pathlib import Path
 
 from grading.paths import REFERENCE, ROOT
 from grading.proof.bank import OverlapError, load_metadata, load_mistakes, load_variants, materialise
-from grading.proof.runs import RunError, reports
+from grading.proof.runs import FILES, RunError, files_that_ask, reports
 from machinery import naming, parts
 
 HELP = "every known mistake and every right program against every test"
@@ -27,7 +27,7 @@ MARGIN = 10
 PAIRS = 120  # pairs of mistakes in one program
 MARGINS = ROOT / "grading" / "proof" / "margins.toml"
 OUT = ROOT / "build" / "matrix"
-ALL = ("tests", "--ignore=tests/test_memory.py")  # advice rejects nobody
+EVERY = [file for file in FILES if file != "tests/test_memory.py"]  # advice rejects nobody
 OTHER_SEED = 31337  # of the inputs that only a grade has
 
 
@@ -54,17 +54,19 @@ def ask_all(matrix, room, jobs):
         what = f"{threads} threads" if seed == 0 else "other inputs"
         folders = {(name, what): program(room, variant) for name, variant in variants.items()}
         folders[("reference", what)] = REFERENCE
-        words = (f"--threads={threads}", f"--draw-seed={seed}")
-        for key, tests in progress(f"variants, {what}", folders, max(1, jobs // threads), words):
+        asked = {(name, what): asking(variant) for name, variant in variants.items()} | {("reference", what): EVERY}
+        for key, tests in progress(f"variants, {what}", folders, asked, jobs, f"--threads={threads}", seed_of(seed)):
             note_variant(matrix, key, tests, variants)
     folders = {name: program(room, mistake) for name, mistake in mistakes.items()}
-    for name, tests in progress("mistakes", folders, jobs):
+    asked = {name: asking(mistake) for name, mistake in mistakes.items()}
+    for name, tests in progress("mistakes", folders, asked, jobs):
         matrix.red[name] = {test["name"]: test for test in tests if test["outcome"] == "failed"}
         matrix.passed[name] = {test["name"] for test in tests if test["outcome"] == "passed"}
 
     for part, files in matrix.files.items():
         own = {name: folder for name, folder in folders.items() if mistakes[name].part == part}
-        for name, tests in progress(f"{part}, other inputs", own, jobs, (f"--draw-seed={OTHER_SEED}",), sorted(files)):
+        asked = dict.fromkeys(own, sorted(files))
+        for name, tests in progress(f"{part}, other inputs", own, asked, jobs, seed_of(OTHER_SEED)):
             matrix.elsewhere[name] = {test["name"] for test in tests if test["outcome"] == "failed"}
     return mistakes, variants
 
@@ -76,10 +78,24 @@ def program(room, *changes):
     return folder
 
 
-def progress(what, folders, jobs, words=(), files=ALL):
-    """(key, tests) of every run, counted on the terminal; RunError at the first run without a report."""
+def asking(*changes):
+    """The test files that can tell these changes from the reference. Of the others the reference's own run speaks."""
+    changed = {edit.file for change in changes for edit in change.edits}
+    return [file for file in files_that_ask(*changed) if file in EVERY]
+
+
+def seed_of(seed):
+    """The option that draws the inputs from this seed."""
+    return f"--draw-seed={seed}"
+
+
+def progress(what, folders, asked, jobs, *options):
+    """(key, tests) of every run, counted on the terminal; RunError at the first run without a report.
+
+    `asked` are the test files of each key.
+    """
     start = time.monotonic()
-    for count, (key, tests) in enumerate(reports(folders, lambda key: (*files, *words), jobs), 1):
+    for count, (key, tests) in enumerate(reports(folders, lambda key: (*asked[key], *options), jobs), 1):
         print(f"\r{what}: {count} of {len(folders)}", end="", file=sys.stderr, flush=True)
         if isinstance(tests, RunError):
             raise tests
@@ -199,7 +215,8 @@ def name_all(matrix, mistakes, metadata, room, jobs):
             folders[(a, b)] = program(room, mistakes[a], mistakes[b])
         except OverlapError:
             continue
-    for pair, tests in progress("pairs of mistakes", folders, jobs):
+    asked = {(a, b): asking(mistakes[a], mistakes[b]) for a, b in folders}
+    for pair, tests in progress("pairs of mistakes", folders, asked, jobs):
         matrix.pairs[pair] = first_named({test["name"]: test for test in tests if test["outcome"] == "failed"})
 
 

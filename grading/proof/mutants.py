@@ -19,8 +19,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from grading.paths import REFERENCE, ROOT
-from grading.proof.runs import RunError, reports
-from machinery import parts
+from grading.proof.runs import RunError, files_that_ask, reports
 
 HELP = "generated mutants of reference/ against the same tests"
 EQUIVALENT = ROOT / "grading" / "proof" / "mutants.toml"
@@ -60,18 +59,13 @@ def survivors(mutants, room, jobs):
     mutants, start = list(mutants), time.monotonic()
     folders = {number: written(mutant, room / str(number)) for number, mutant in enumerate(mutants)}
     left = []
-    runs = reports(folders, lambda number: ("-x", *test_files(mutants[number].file)), jobs)
+    runs = reports(folders, lambda number: ("-x", *files_that_ask(mutants[number].file)), jobs)
     for count, (number, tests) in enumerate(runs, 1):
         print(f"\rmutants: {count} of {len(mutants)}, {len(left)} alive", end="", file=sys.stderr, flush=True)
         if not isinstance(tests, RunError) and all(test["outcome"] in ("passed", "advice") for test in tests):
             left.append(mutants[number])
     print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
     return left
-
-
-def test_files(file):
-    """The test files that ask this file; no other can tell a change in it."""
-    return [f"tests/{name}" for name, modules in parts.ASKS.items() if Path(file).stem in modules]
 
 
 def written(mutant, folder):

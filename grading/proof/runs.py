@@ -18,6 +18,7 @@ import torch
 
 from grading.lean_pytest import LEAN
 from grading.paths import ROOT
+from machinery import parts
 from nanolm import impl
 from nanolm.asking.subject import Subject, seed_student_code
 
@@ -26,8 +27,17 @@ FORK = multiprocessing.get_context("fork")
 DEADLINE = 300  # seconds for one run; it takes about one
 
 
+FILES = [f"tests/{name}" for name in parts.ASKS]
+
+
 class RunError(Exception):
     """A run of the tests gave no report; the message is one sentence."""
+
+
+def files_that_ask(*changed):
+    """The test files that ask one of these files of an implementation; no other can tell a change in them."""
+    modules = {file.removesuffix(".py") for file in changed}
+    return [f"tests/{name}" for name, asked in parts.ASKS.items() if modules & set(asked)]
 
 
 def reports(folders, arguments=lambda key: ("tests",), jobs=2):

@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("cosmic_ray", reason="makes the mutants: pip install cosmic-ray")
 
 from grading.proof import mutants  # noqa: E402
+from grading.proof.runs import files_that_ask  # noqa: E402
 
 
 def test_a_mutant_is_one_changed_line():
@@ -15,8 +16,8 @@ def test_a_mutant_is_one_changed_line():
 
 
 def test_a_file_is_asked_by_the_tests_that_ask_it():
-    assert "tests/test_rope.py" in mutants.test_files("rope.py")
-    assert mutants.test_files("objectives.py") == ["tests/test_objectives.py"]
+    assert "tests/test_rope.py" in files_that_ask("rope.py")
+    assert files_that_ask("objectives.py") == ["tests/test_objectives.py"]
 
 
 def test_some_mutants_are_caught_and_unchanged_code_survives(tmp_path):
