@@ -71,6 +71,11 @@ def tree(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def said(rows, who):
+    """All that the table says about somebody."""
+    return " | ".join(f"{what}: {do}" for what, do in rows.get(who, ()))
+
+
 def nbgrader(course, *arguments, env=None):
     """Run an nbgrader command in a course folder, in a fork that has nbgrader imported; (exit code, what it said)."""
     import nbgrader.apps.nbgraderapp  # noqa: F401  once, before the fork

@@ -1,6 +1,5 @@
 """Everything that platforms and students hand in ends under fixed names, or in the table with a sentence."""
 
-import csv
 import stat
 import unicodedata
 import zipfile
@@ -9,40 +8,11 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from courses import CODE, NOTEBOOK, ROSTER, WORK, below, copy_of, tree, write_tree, zipped
+from courses import CODE, NOTEBOOK, ROSTER, WORK, below, copy_of, said, tree, zipped
 
 from grading.__main__ import main
 
 GODEL_APART = unicodedata.normalize("NFD", "Gödel")
-
-
-@pytest.fixture
-def collect(small_course, tmp_path, capsys):
-    """Write a source, collect it; (exit code, {student: {file: bytes}}, {who: [(what, do)]}, the last words)."""
-    course, source = copy_of(small_course, tmp_path / "course"), tmp_path / "source"
-
-    def of(files, prepare=lambda source: None, *arguments):
-        write_tree(source, files)
-        prepare(source)
-        before = tree(source)
-        code = main(["collect", str(source), "--course", str(course), *arguments])
-        assert tree(source) == before, "the source was changed"
-        submitted = {path.parent.name: tree(path) for path in (course / "submitted").glob("*/week06")}
-        rows = {}
-        if (course / "intake-week06.csv").exists():
-            with (course / "intake-week06.csv").open(encoding="utf-8", newline="") as stream:
-                for row in csv.DictReader(stream):
-                    rows.setdefault(row["who"], []).append((row["what"], row["what to do"]))
-        said = capsys.readouterr()
-        return code, submitted, rows, said.out + said.err
-
-    of.course, of.source = course, source
-    return of
-
-
-def said(rows, who):
-    """All that the table says about somebody."""
-    return " | ".join(f"{what}: {do}" for what, do in rows.get(who, ()))
 
 
 LAYOUTS = {

@@ -55,10 +55,11 @@ def collect(source, course, times=None):
         for attempt in desk.attempts(source):
             done[attempt.student] = state = store.put(attempt)
             _notes(desk, attempt, state)
-        desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk))
-        problems = sorted({*desk.problems, *without_time(one for one in done if not _has_time(one, course))})
         file, named = course.folder / f"intake-{ASSIGNMENT}.csv", str(source.resolve())
         before = unsettled(file, named, store.students().__contains__)
+        waiting = {row[0] for row in before}
+        desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk) - waiting)
+        problems = sorted({*desk.problems, *without_time(one for one in done if not _has_time(one, course))})
         write(file, as_csv(problems, named, before))
     print(desk.understood)
     if before:

@@ -8,6 +8,11 @@ except ImportError:  # Windows has no owners of this kind; nbgrader's exchange d
     pwd = None
 
 
+def user_number(folder):
+    """The user whom a folder belongs to, by number."""
+    return os.lstat(folder).st_uid
+
+
 def asks_owners(config):
     """Whether the course's configuration wants it; nbgrader's own setting says so, and does by default."""
     return all(config.get(name, {}).get("check_owner", True) for name in ("ExchangeCollect", "WeekExchangeCollect"))
@@ -20,7 +25,7 @@ def owner_trouble(folder, student):
     """
     if pwd is None or folder is None:
         return False, ""
-    number = os.lstat(folder).st_uid
+    number = user_number(folder)
     if number == os.geteuid():
         return False, ""
     try:
