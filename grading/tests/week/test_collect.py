@@ -383,3 +383,29 @@ def test_a_killed_intake_leaves_nothing_half_and_the_next_one_completes_it(colle
     code, submitted, _, _ = collect({})
     assert code == 0 and len(submitted) == 3
     assert not list((collect.course / "submitted").glob(".collect-*"))
+
+
+HELPERS = {
+    "exercises_en/modules.py": b"from .helpers import f\nfrom .parts.deep import g\n",
+    "exercises_en/helpers.py": b"f = 1\n",
+    "exercises_en/parts/__init__.py": b"", "exercises_en/parts/deep.py": b"g = 1\n", "week06.ipynb": NOTEBOOK,
+}  # fmt: skip
+
+
+def test_python_files_beside_the_weeks_belong_to_the_work(collect):
+    code, submitted, _, _ = collect({**below("ada", HELPERS), "grace.zip": zipped(HELPERS, "week06/")})
+    assert code == 0 and submitted["ada"] == HELPERS and submitted["grace"] == HELPERS
+    code, _, _, out = collect({})
+    assert "2 unchanged" in out
+
+
+def test_python_files_beside_the_weeks_come_from_platforms_that_change_names(collect):
+    names = {"5_modules.py": b"x", "6_helpers.py": b"old", "7_helpers-1.py": b"new", "9_a b.py": b"z"}
+    code, submitted, _, _ = collect({f"lovelaceada_1001_{name}": data for name, data in names.items()})
+    assert submitted["ada"]["exercises_en/helpers.py"] == b"new" and "exercises_en/a b.py" not in submitted["ada"]
+
+
+def test_of_more_python_files_than_are_graded_the_rest_is_named(collect):
+    files = {"rope.py": CODE, **{f"h{n:02}.py": CODE for n in range(40)}, "x" * 200 + ".py": CODE}
+    code, submitted, rows, _ = collect({"ada.zip": zipped(files)})
+    assert code == 1 and len(submitted["ada"]) == 31 and "without ada/h29.py and" in said(rows, "ada")

@@ -11,8 +11,9 @@ from grading.grader.untrusted.archives import Budget
 from grading.grader.untrusted.notebooks import read_notebook
 from grading.week.collect import CODE
 from grading.week.collect.archives import Unreadable, opened
-from grading.week.collect.names import FILES, NOTEBOOK, week_file, without_additions
+from grading.week.collect.names import FILES, NOTEBOOK, module_path, week_file, without_additions
 from grading.week.collect.problems import Problem
+from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
 GIVEN = {"nanolm", "tests", "notebooks", "golden"}  # folders of the release that hold files of the same names
 # A notebook without cells: nbgrader passes over a submission that has none, and its code would have no grade.
@@ -39,11 +40,13 @@ class Attempt:
 
     def sort(self):
         """Read the week's files out of the items; False where there is none."""
-        candidates, others = {}, []
+        candidates, others, beside = {}, [], []
         for item in opened(self.items, self.budget):
             name, number = week_file(item.name)
             if GIVEN & {part.casefold() for part in item.parts[:-1]}:
                 continue
+            if item.name.casefold().endswith(".py"):
+                beside.append(item)
             if item.trouble:
                 if name or item.serious:
                     self._refuse(item.trouble)
@@ -66,6 +69,8 @@ class Attempt:
                 found = [pair for pair in found if pair[1].parts[:-1] == place]
             if found:
                 self._take(name, found)
+        if place is not None:
+            self._take_beside(place, beside)
         self._look()
         return bool(self.files)
 
@@ -115,6 +120,32 @@ class Attempt:
         except Unreadable as error:
             self._refuse(str(error))
 
+    def _take_beside(self, place, beside):
+        """The other Python files in the folder of the week's files and below it: they belong to the code."""
+        found, left = {}, []
+
+        def order(item):
+            number = without_additions(item.name.rpartition(".")[0])[1]
+            return (len(item.parts), item.parts[:-1], number if self.flat else -number)
+
+        for item in sorted(beside, key=order):
+            of_the_week = item.parts[:-1] == place and week_file(item.name)[0]
+            path = module_path(item.parts[len(place) :]) if item.parts[: len(place)] == place else None
+            if path and not of_the_week:
+                found[f"{CODE}/{path}"] = item  # of several with one name the platform's last, else the name itself
+        for name, item in found.items():
+            if len(self.files) - (NOTEBOOK in self.files) >= FILES_LIMIT:
+                left.append(item.path)
+                continue
+            try:
+                self.files[name] = item.read(self.budget, BYTES_LIMIT)
+            except Unreadable as error:
+                self._refuse(str(error))
+        if left:
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            what = f"more than {FILES_LIMIT} Python files; without {left[0]}{more}"
+            self.say(what, "ask which ones count", lost=True)
+
     def _refuse(self, sentence):
         what, _, do = sentence.rstrip(".").rpartition(": ")
         self.say(what, do, lost=True)
@@ -139,7 +170,7 @@ class Attempt:
         with TemporaryDirectory() as folder:
             for name, data in self.files.items():
                 path = Path(folder, name)
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
             for sentence in take_in(folder).refused.values():
                 what, _, do = sentence.rstrip(".").partition(": ")

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from grading.week.collect import ASSIGNMENT, CODE
 from nanolm.impl import CONTRACT
+from nanolm.source import DEEPEST, NOT_CODE
 
 NOTEBOOK = f"{ASSIGNMENT}.ipynb"
-FILES = (NOTEBOOK, *(f"{CODE}/{module}.py" for module in CONTRACT))  # a submission, under its fixed names
+FILES = (NOTEBOOK, *(f"{CODE}/{module}.py" for module in CONTRACT))  # the week's files, under their fixed names
+LONGEST = 100  # letters of a module's name
 
 # What the platform writes comes first in all of these, what the student has named last: so that a file's name can't
 # say whose it is, each pattern takes the first place where the platform's own words may stand, never a later one.
@@ -134,3 +136,17 @@ def week_file(name):
     if extension == "py" and stem in CONTRACT:
         return f"{CODE}/{stem}.py", number
     return None, 0
+
+
+def module_path(parts):
+    """The path below the week's files of another Python file that can be imported; None where it can't be."""
+    *folders, name = parts
+    stem, dot, extension = name.rpartition(".")
+    if extension.casefold() != "py" or len(folders) >= DEEPEST or NOT_CODE & set(folders):
+        return None
+    if not stem.isidentifier():  # a platform or a browser numbers what is handed in again
+        stem = without_additions(stem)[0]
+    names = (*folders, stem)
+    if all(part.isidentifier() and len(part) <= LONGEST for part in names):
+        return "/".join((*folders, f"{stem}.py"))
+    return None

@@ -7,9 +7,13 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from grading.week.collect import ASSIGNMENT
+from grading.grader.untrusted import Unfit
+from grading.grader.untrusted.files import read_file
+from grading.week.collect import ASSIGNMENT, CODE
+from grading.week.collect.archives import FILE_LIMIT
 from grading.week.collect.names import FILES
 from grading.week.times import TIMESTAMP, TimeError, time_in, write_time
+from nanolm.source import python_files
 
 NEW, UPDATED, UNCHANGED, KEPT = "new", "updated", "unchanged", "kept"
 ASIDE = "replaced"  # of the course folder: what a later attempt has replaced
@@ -74,7 +78,7 @@ def write_files(folder, files, time):
     texts = {TIMESTAMP: f"{write_time(time)}\n".encode()} if time else {}
     for name, data in {**files, **texts}.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as stream:
             stream.write(data)
             stream.flush()
@@ -82,8 +86,16 @@ def write_files(folder, files, time):
 
 
 def _held(place):
-    """{fixed name: bytes} of what is in place."""
-    return {name: (place / name).read_bytes() for name in FILES if (place / name).is_file()}
+    """{name: bytes} of what is in place; None for bytes that can't be read, so that it is not what comes."""
+    there = {place / name for name in FILES} | set(python_files(place / CODE))
+    return {path.relative_to(place).as_posix(): _bytes(path) for path in there if os.path.lexists(path)}
+
+
+def _bytes(path):
+    try:
+        return read_file(path, FILE_LIMIT)
+    except (Unfit, FileNotFoundError):
+        return None
 
 
 def _stamp(place):
