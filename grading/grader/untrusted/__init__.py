@@ -2,7 +2,7 @@
 
 Each takes bytes or a path from anybody, in any state, and gives a value or an Unfit with half a sentence. None
 follows a link, waits for a pipe, or takes more bytes, values, entries or seconds than it says; the work grows as
-the size does. They are fuzzed by grading/tests/test_untrusted_fuzz.py.
+the size does. They are fuzzed by grading/tests/grader/test_untrusted_fuzz.py.
 
     files.py      the bytes of a file on disk
     documents.py  JSON

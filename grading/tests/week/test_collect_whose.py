@@ -11,8 +11,8 @@ pytest.importorskip("nbgrader")
 from courses import CODE, WORK, below, said, write_tree, zipped
 
 from grading.__main__ import main
-from grading.collect import owners
-from grading.collect.names import title_of
+from grading.week.collect import owners
+from grading.week.collect.names import title_of
 
 OTHER = {**WORK, "exercises_en/modules.py": b"mallory = 1\n"}
 FILES = {name.split("/")[-1]: data for name, data in WORK.items()}
@@ -205,7 +205,7 @@ def test_a_user_of_the_exchange_is_their_id_to_the_letter(collect):
 
 @pytest.mark.parametrize("student", ["2021/117", "../ada", ".ada", "a\\b", " ada", "a" * 300])
 def test_an_id_that_can_not_be_a_folder_is_named_and_no_one_handed_in_nothing(collect, student):
-    from grading.databases import open_gradebook
+    from grading.week.databases import open_gradebook
 
     with open_gradebook(f"sqlite:///{collect.course}/gradebook.db", "course") as gradebook:
         gradebook.add_student(student, first_name="Odd", last_name="One", email="odd@example.org")

@@ -10,9 +10,9 @@ pytest.importorskip("nbgrader")
 
 from courses import WORK, below, said, zipped
 
-from grading.collect.parcels import Item, opened
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.archives import Budget, entries_of, read_stream
+from grading.week.collect.archives import Item, opened
 
 MB = 1_000_000
 
