@@ -40,7 +40,7 @@ def at_home(folders):
     """{program: its tests}, of the students' own way."""
     return {
         name: report["tests"]
-        for name, report in reports_apart.reports({n: home(n, f) for n, f in folders.items()}).items()
+        for name, report in reports_apart.reports({n: home(f) for n, f in folders.items()}).items()
     }
 
 

@@ -45,14 +45,16 @@ def same(got, expected, symptom, cause):
         raise Mistake(symptom, expected, got, cause)
 
 
-def tensor(got, shape, what="the result", dtype=None):
-    """A tensor of this shape (and dtype)."""
+def tensor(got, shape, what="the result", dtype=None, real=True):
+    """A tensor of this shape, of real numbers or of this dtype; of any where `real` is false."""
     if got is None:
         raise Mistake(f"{what} is None", "a tensor", "None", "Is there a return at the end of the function?")
     if isinstance(got, Foreign) and got.name.endswith("tensor"):
         raise Mistake(f"{what} is a {got.name}", "real numbers in a plain tensor", got.name, "Is a step back missing?")
     if not isinstance(got, torch.Tensor):
         raise Mistake(f"{what} is not a tensor", "a tensor", type(got).__name__, "What does your function return?")
+    if dtype is None and real and not got.is_floating_point():
+        raise Mistake(f"{what} holds no real numbers", "a floating dtype", got.dtype, WHOLE)
     if tuple(got.shape) != tuple(shape):
         raise Mistake(f"{what} has the wrong shape", tuple(shape), tuple(got.shape), _of_shapes(shape, got.shape))
     if dtype is not None and got.dtype != dtype:
@@ -85,9 +87,7 @@ def close(got, expected, within, symptom, cause):
     if not isinstance(expected, torch.Tensor):
         expected = torch.full(got.shape if isinstance(got, torch.Tensor) else (), float(expected), dtype=torch.float64)
         got = torch.as_tensor(got) if isinstance(got, (int, float)) else got
-    tensor(got, expected.shape)
-    if expected.is_floating_point():
-        that(got.is_floating_point(), "the result holds no real numbers", WHOLE, "a floating dtype", got.dtype)
+    tensor(got, expected.shape, real=expected.is_floating_point())
     got, expected = got.double(), expected.double()
     if not bool(torch.isfinite(got).all()):
         MEASURED.append((float("inf"), within))
@@ -104,7 +104,7 @@ def close(got, expected, within, symptom, cause):
 
 def identical(got, expected, symptom, cause):
     """Equal to the last bit."""
-    tensor(got, expected.shape)
+    tensor(got, expected.shape, real=expected.is_floating_point())
     if got.is_floating_point() != expected.is_floating_point() or not torch.equal(got, expected):
         difference = (got.double() - expected.double()).abs().nan_to_num(torch.inf)
         digits = _digits(float(difference.max()), expected.double())
@@ -118,7 +118,6 @@ def differ(got, other, by, symptom, cause):
     """
     shape = other.shape if isinstance(other, torch.Tensor) else getattr(got, "shape", ())
     tensor(got, shape)
-    that(got.is_floating_point(), "the result holds no real numbers", WHOLE, "a floating dtype", got.dtype)
     moves = float((got.double() - other).abs().max()) if got.numel() else 0.0
     that(moves > by, symptom, cause, "a change", f"{moves:.2g}")
 
@@ -142,7 +141,7 @@ def stays_on_meta(work, shape):
         if not any(word in error.message for word in ("device", "meta")):
             raise  # it has nothing to do with the device
         raise Mistake("on another device your code fails", got=error.message, cause=cause) from error
-    tensor(result, shape)
+    tensor(result, shape, real=False)
     same(result.device.type, "meta", "the result left the input's device", cause)
 
 
