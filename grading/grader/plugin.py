@@ -82,8 +82,11 @@ class GraderPlugin:
             error = raised
         try:
             entry = self._config.entry_of(item, student, error)
-        except MemoryError as raised:  # what it has said is too large to be told
+        except Exception as raised:  # of a red test: what it has said is too large, or too odd, to be told or named
+            if error is None:
+                raise
             error = raised
+            student.transcript.clear()
             entry = self._config.entry_of(item, student, error)
         entry["out_of_the_grader"] = False  # the message: no input, answer or text of student code is in it
         entry["exercise"] = error.name if isinstance(error, NotStarted) else ""

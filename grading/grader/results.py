@@ -98,11 +98,15 @@ class Shelf:
 def write(path, text):
     """Write a file so that after a stop at any moment the old or the new one is there, whole."""
     aside = path.with_name(f".{path.name}.new")
-    with aside.open("w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(aside, path)
+    try:
+        with aside.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, path)
+    except OSError:  # a full disk: no half of a file stays behind
+        aside.unlink(missing_ok=True)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -34,7 +34,6 @@ def add_arguments(parser):
     parser.add_argument("--out", type=Path, required=True, metavar="RESULTS", help="where the results go")
     parser.add_argument("--secret", required=True, metavar="FILE_OR_ENV", help="a file, or a variable's name")
     parser.add_argument("--jobs", type=int, default=2, help="submissions side by side")
-    parser.add_argument("--advice-points", type=int, default=0, metavar="N", help="bonus for each question of advice")
     parser.add_argument("--unsandboxed", action="store_true", help="grade without bubblewrap; recorded in each result")
 
 
@@ -45,6 +44,14 @@ def run(args):
     except (RunError, SecretError, GraderError) as error:
         print(f"Nothing is graded: {error}", file=sys.stderr)
         return 1
+    except OSError as error:  # a full disk, a folder that may not be written
+        where = f"{error.filename}: " if error.filename else ""
+        print(
+            f"Nothing more is graded: {clean(where + (error.strerror or str(error)))}. "
+            f"What is in {clean(args.out)} is whole: make room or another --out, and run again.",
+            file=sys.stderr,
+        )
+        return 1
 
 
 def _run(args):
@@ -54,10 +61,7 @@ def _run(args):
         raise RunError("there is no bubblewrap (bwrap) here: install it, or read what --unsandboxed warns of.")
     if args.unsandboxed:
         print(WARNING, file=sys.stderr)
-    if args.advice_points < 0:
-        raise RunError(f"--advice-points {args.advice_points} must not be negative.")
-    tests = ("tests", f"--advice-points={args.advice_points}")
-    return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs, tests)
+    return grade_folder(args.submissions, args.out, read_secret(args.secret), not args.unsandboxed, args.jobs)
 
 
 def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):

@@ -39,7 +39,7 @@ class Zygote:
         self._nursery = nursery or self._own
         self._control = self._nursery.controls[slot if nursery else 0]
         self._pid = None
-        self.group = Group.create(slot, self.limits.memory, processes=128)
+        self.group = Group.create(slot, self.limits.memory, processes=256)
         stopwatch.announce(self._control)
         self._ready = False
 

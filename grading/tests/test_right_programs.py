@@ -38,10 +38,7 @@ def graded(folders, tmp_path_factory):
 @pytest.fixture(scope="module")
 def at_home(folders):
     """{program: its tests}, of the students' own way."""
-    return {
-        name: report["tests"]
-        for name, report in reports_apart.reports({n: home(f) for n, f in folders.items()}).items()
-    }
+    return reports_apart.reports({name: home(folder) for name, folder in folders.items()})
 
 
 def home(folder):

@@ -19,6 +19,7 @@ import traceback
 from . import confine
 
 PACKET = 1 << 16
+ROOM_SECONDS = 5
 
 
 def main(fds):
@@ -61,7 +62,7 @@ def _serve(request, fds, control, keepers, started):
         settings = request["start"]
         first, count = settings.pop("uids") or (None, None)
         settings["uid"] = None if first is None else first + next(started) % count  # of no worker before
-        keeper = _start(settings, fds[0], control)
+        keeper = _start_when_there_is_room(settings, fds[0], control, keepers)
         os.close(fds[0])
         keepers[keeper] = signal.SIGKILL if settings["namespaces"] else signal.SIGTERM
         control.send(json.dumps({"keeper": keeper}).encode())
@@ -86,6 +87,21 @@ def _warm_up():
     gc.collect()
     gc.freeze()  # a collection in a worker would copy every page that it looks at
     confine.collapse_pages()
+
+
+def _start_when_there_is_room(settings, wire_fd, control, keepers):
+    """A new keeper; where the worker before it has left no process free, as soon as its processes have ended."""
+    end = time.monotonic() + ROOM_SECONDS
+    while True:
+        try:
+            return _start(settings, wire_fd, control)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+            for keeper in list(keepers):
+                if os.waitpid(keeper, os.WNOHANG)[0]:
+                    del keepers[keeper]
 
 
 def _start(settings, wire_fd, control):
