@@ -15,7 +15,7 @@ from nanolm.errors import GUARDED_ERRORS, NotStarted, StudentError
 from nanolm.impl import Implementation, ImplementationError
 
 from . import wire
-from .said import LIMIT, replace_streams
+from .discard_output import LIMIT, replace_streams
 
 ERRORS = (*GUARDED_ERRORS, ImplementationError)
 METHODS = (

@@ -81,9 +81,9 @@ def _warm_up():
     import torch
 
     torch.set_num_threads(1)
-    from . import warm
+    from . import preload
 
-    warm.up()
+    preload.up()
     gc.collect()
     gc.freeze()  # a collection in a worker would copy every page that it looks at
     confine.collapse_pages()

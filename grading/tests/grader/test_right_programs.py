@@ -2,12 +2,12 @@
 
 import pytest
 import reports_apart
-from right_programs import PROGRAMS
 
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import take_in
-from grading.grader.nursery import Nursery
-from grading.grader.walls import bubblewrap
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.fork_server import Nursery
+from grading.grader.student_files import take_in
+from grading.proof.right_programs import PROGRAMS
 from nanolm.impl import load
 
 POINTS = 162

@@ -8,19 +8,19 @@ import pytest
 from grading.grader import allowance, plugin, results, run
 from grading.grader.allowance import Allowance
 from grading.grader.batch import Batch, prepare
-from grading.grader.intake import Intake, take_in
+from grading.grader.bubblewrap import bubblewrap
+from grading.grader.fork_server import Nursery
 from grading.grader.limits import Limits
-from grading.grader.nursery import Nursery
 from grading.grader.results import Shelf
-from grading.grader.walls import bubblewrap
-from grading.patches import REFERENCE
+from grading.grader.student_files import Intake, take_in
+from grading.paths import REFERENCE
 
 SECRET = b"the secret of these tests"
 PATCHED = """
 
 import nanolm.cache as _cache
-import nanolm.counting as _counting
-import nanolm.subject as _subject
+import nanolm.asking.counting as _counting
+import nanolm.asking.subject as _subject
 
 
 def _at_once(part, args, chunks, window=None):

@@ -5,7 +5,7 @@ Each is {path: bytes} of a submission. None may lose a point, at home or in the 
 
 import re
 
-from grading.patches import REFERENCE
+from grading.paths import REFERENCE
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.py") if path.stem != "__init__"}
 SIBLING = re.compile(r"^from \.(\w+) import (.+)$", re.MULTILINE)
