@@ -19,23 +19,33 @@ NAMES_US = (CONFIG, "exporters.py")  # files of the course that hold the path of
 
 def add_arguments(parser):
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the course's folder; what is there stays")
+    parser.add_argument(
+        "--exchange", type=Path, metavar="FOLDER", help="nbgrader's exchange, where students on this machine reach it"
+    )
 
 
 def run(args):
     """Make the course; 1 where that can't be done."""
     try:
-        set_up(args.folder)
+        set_up(args.folder, args.exchange)
     except OSError as error:
-        print(f"The course can't be made in {args.folder}: {error.strerror}.", file=sys.stderr)
+        print(f"The course can't be made in {args.folder}: {error.filename}: {error.strerror}.", file=sys.stderr)
         return 1
+    if args.folder.stat().st_mode & 0o007:
+        print(f"Others on this machine can read solutions and feedback there: run  chmod o= {args.folder}")
     print(f"The course is in {args.folder}: go there and run  nbgrader generate_assignment week06")
     return 0
 
 
-def set_up(folder):
-    """Write configuration, source and secret into `folder`. Settings, a secret and submissions that are there stay."""
+def set_up(folder, exchange=None):
+    """Write configuration, source and secret into `folder`. Settings, a secret and submissions that are there stay.
+
+    `exchange` is where nbgrader's exchange is to be, else it stays where the settings say.
+    """
     folder = Path(folder).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(0o700)  # solutions, submissions and feedback are nobody else's
     source = folder / "source" / "week06"
     if folder != HERE:
         for name in NAMES_US:
@@ -43,6 +53,8 @@ def set_up(folder):
             there.write_text(with_our_path(there if there.exists() else HERE / name), encoding="utf-8")
         source.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "source" / "week06" / "week06.ipynb", source)
+    if exchange:
+        _use_exchange(folder / CONFIG, exchange.absolute())
     exercises = source / STUBS.name
     exercises.mkdir(exist_ok=True)
     for name, text in generate().items():  # from the reference: what was solved in this copy is not released
@@ -54,6 +66,16 @@ def with_our_path(file):
     """One of those files, with the path of this repository."""
     text = file.read_text(encoding="utf-8")
     return re.sub(r"^REPOSITORY = .*$", lambda _: f"REPOSITORY = Path({str(ROOT)!r})", text, flags=re.MULTILINE)
+
+
+def _use_exchange(config, exchange):
+    """Name the exchange's folder in the configuration, and make it: all may write, none may take away another's."""
+    if not exchange.is_dir():
+        exchange.mkdir(parents=True)
+        exchange.chmod(0o1777)
+    line, text = f"c.Exchange.root = {str(exchange)!r}", config.read_text(encoding="utf-8")
+    text, found = re.subn(r"^c\.Exchange\.root = .*$", lambda _: line, text, flags=re.MULTILINE)
+    config.write_text(text if found else f"{text.rstrip()}\n{line}\n", encoding="utf-8")
 
 
 def _make_secret(path):

@@ -20,6 +20,7 @@ from grading.grader.untrusted.files import keep_out
 from grading.week.autograde.grader import NothingGraded, ask
 from grading.week.autograde.preprocessors import STAMP
 from grading.week.autograde.staging import stage, students
+from grading.week.feedback_key import KEY
 from grading.week.late import renew
 from grading.week.times import TIMESTAMP
 from machinery import parts
@@ -113,7 +114,7 @@ class WeekAutograde(Autograde):
         rubrics = {nbgrader_of(cell)["grade_id"]: cell.source for cell in self._source_cells() if is_answer(cell)}
         made_from = [result, staged.notes, sorted(staged.unsure), rubrics, *(
             path.read_text(encoding="utf-8", errors="replace")
-            for path in (staged.folder / f"{staged.folder.name}.ipynb", staged.folder / TIMESTAMP)
+            for path in (staged.folder / name for name in (f"{staged.folder.name}.ipynb", TIMESTAMP, KEY))
             if path.is_file()
         )]  # fmt: skip
         stamp = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

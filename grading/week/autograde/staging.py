@@ -17,6 +17,7 @@ from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.files import read_file
 from grading.week.autograde.answers import rebuild
 from grading.week.autograde.reading import Read, read_submission
+from grading.week.feedback_key import KEY, key_in
 from grading.week.times import STAMP_LIMIT, TIMESTAMP
 
 EXERCISES = "exercises_en"
@@ -60,6 +61,8 @@ def stage(student, handed_in, room, assignment, released):
         (folder / EXERCISES / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / EXERCISES / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")
     about += _timestamp(handed_in, folder) if plain else []
+    if plain and (key := key_in(handed_in)):
+        (folder / KEY).write_bytes(key)
     return Staged(student, handed_in, folder, (*found.notes, *about), _unsure(notebook, found))
 
 

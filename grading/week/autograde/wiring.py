@@ -1,6 +1,8 @@
 """What the course's nbgrader_config.py sets, so that nbgrader's own commands and buttons grade the week."""
 
+import contextlib
 import warnings
+from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
@@ -25,7 +27,7 @@ def configure(c, course):
     _replace_autograde()
     c.CourseDirectory.root = str(course)
     c.CourseDirectory.course_id = "nanolm"
-    c.Exchange.root = str(_exchange(course))
+    c.Exchange.root = str(_exchange(Path(c.Exchange.get("root", course / EXCHANGE))))
     c.Autograde.autograde_preprocessors = [
         GradeFromShelf, LimitOutput, SaveGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
     ]  # fmt: skip
@@ -38,6 +40,7 @@ def configure(c, course):
     c.ZipCollectApp.extractor_plugin = "grading.week.collect.plugins.WeekExtractor"
     c.ZipCollectApp.collector_plugin = "grading.week.collect.plugins.WeekCollector"
     c.ExchangeFactory.collect = "grading.week.collect.plugins.WeekExchangeCollect"
+    c.ExchangeFactory.release_feedback = "grading.week.release_feedback.WeekReleaseFeedback"
     c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
     c.ExportApp.plugin_class = "grading.week.exports.plugins.GradesExporter"
 
@@ -49,10 +52,10 @@ def _replace_autograde():
     api.Autograde = autogradeapp.Autograde = WeekAutograde
 
 
-def _exchange(course):
-    """nbgrader releases into a folder that must be there, and that everybody may write into."""
-    folder = course / EXCHANGE
+def _exchange(folder):
+    """nbgrader's exchange, which must be there: everybody may write into it, and nobody may take away another's."""
     if not folder.is_dir():
-        folder.mkdir()
-        folder.chmod(0o777)
+        with contextlib.suppress(OSError):  # nbgrader says which folder it is, to those who need it
+            folder.mkdir(parents=True)
+            folder.chmod(0o1777)
     return folder

@@ -13,6 +13,7 @@ from grading.week.collect import CODE
 from grading.week.collect.archives import Unreadable, opened
 from grading.week.collect.names import FILES, NOTEBOOK, module_path, week_file, without_additions
 from grading.week.collect.problems import Problem
+from grading.week.feedback_key import KEY, KEY_LIMIT, sound
 from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
 GIVEN = {"nanolm", "tests", "notebooks", "golden"}  # folders of the release that hold files of the same names
@@ -30,6 +31,7 @@ class Attempt:
     time: object = None  # datetime or None
     flat: bool = False  # files that the platform named, so that the highest number is the latest
     account: object = None  # who handed it in, as far as the platform tells people apart
+    exchange: bool = False  # from nbgrader's exchange, which puts the key of the feedback beside the files
     budget: Budget = field(default_factory=Budget)  # of all that is read here
     files: dict = field(default_factory=dict)  # fixed name -> bytes, after `sort`
     problems: list = field(default_factory=list)
@@ -72,6 +74,8 @@ class Attempt:
         if place is not None:
             self._take_beside(place, beside)
         self._look()
+        if self.exchange and self.files:
+            self._take_key()
         return bool(self.files)
 
     def _code_folder(self, candidates):
@@ -145,6 +149,17 @@ class Attempt:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
             what = f"more than {FILES_LIMIT} Python files; without {left[0]}{more}"
             self.say(what, "ask which ones count", lost=True)
+
+    def _take_key(self):
+        """What nbgrader finds this student's feedback by, from beside the files."""
+        try:
+            data = next((item.read(self.budget, KEY_LIMIT) for item in self.items if item.parts == (KEY,)), b"")
+        except Unreadable:
+            data = b""
+        if sound(data):
+            self.files[KEY] = data.strip()
+        else:
+            self.say(f"{KEY} is missing or damaged", "ask to submit again, or give them their feedback yourself")
 
     def _refuse(self, sentence):
         what, _, do = sentence.rstrip(".").rpartition(": ")

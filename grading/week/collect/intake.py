@@ -99,7 +99,8 @@ class Desk:
                     attempt.say(late, f"give it by --times as {EXAMPLE}, or write {TIMESTAMP}")
             else:
                 inner = [item.below(item.parts[1:] or item.parts) for item in items]
-                yield Attempt(student, top, inner, time, label.kind == "moodle", label.account)
+                of_exchange = label.kind == "exchange"
+                yield Attempt(student, top, inner, time, label.kind == "moodle", label.account, of_exchange)
         if unasked:
             what = f"{unasked} folders tell no owner: they are yours, or lie in a .zip"
             self._say(NOBODY, what, "nothing, if each came by the submit command of the one it names")

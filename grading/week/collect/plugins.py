@@ -148,7 +148,7 @@ class WeekExchangeCollect(ExchangeCollect):
         desk = Desk(Roster(()), course_zone(self.config))
         label = label_of(Path(src).name, False, platform_of_name(Path(src).name, False))
         items = [] if Path(src).is_symlink() else items_of(src)
-        attempt = Attempt(label.name, Path(src).name, items, desk.time_of(label.name, label, []))
+        attempt = Attempt(label.name, Path(src).name, items, desk.time_of(label.name, label, []), exchange=True)
         if not attempt.sort():
             attempt.say("none of the week's files was handed in", "ask for them", lost=True)
         Path(dest).mkdir(parents=True)

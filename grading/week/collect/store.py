@@ -12,6 +12,7 @@ from grading.grader.untrusted.files import read_file
 from grading.week.collect import ASSIGNMENT, CODE
 from grading.week.collect.archives import FILE_LIMIT
 from grading.week.collect.names import FILES
+from grading.week.feedback_key import KEY
 from grading.week.times import TIMESTAMP, TimeError, time_in, write_time
 from nanolm.source import python_files
 
@@ -87,7 +88,7 @@ def write_files(folder, files, time):
 
 def _held(place):
     """{name: bytes} of what is in place; None for bytes that can't be read, so that it is not what comes."""
-    there = {place / name for name in FILES} | set(python_files(place / CODE))
+    there = {place / name for name in (*FILES, KEY)} | set(python_files(place / CODE))
     return {path.relative_to(place).as_posix(): _bytes(path) for path in there if os.path.lexists(path)}
 
 

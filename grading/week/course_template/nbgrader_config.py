@@ -17,6 +17,10 @@ except ImportError as error:  # nbgrader would go on without these settings, and
         f"run there  python -m grading course {COURSE}"
     ) from None
 
+# Where nbgrader hands out and takes in. Students on this machine need a folder that they can reach, and this one is
+# closed to them, as it must be: `python -m grading course COURSE --exchange FOLDER` names another.
+c.Exchange.root = str(COURSE / "exchange")
+
 configure(c, COURSE)
 
 # The text that the private inputs of the grade come from; the variable NANOLM_SECRET, where it is set, comes first.
