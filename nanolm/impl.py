@@ -19,6 +19,9 @@ from nanolm.source import FILE_LIMIT, FILES_LIMIT, SourceError, imported, python
 
 DEFAULT = "exercises_en"
 ROOT = Path(__file__).resolve().parent.parent
+# Where the library is installed by itself, on a JupyterHub, it has the week's tests inside; else they lie beside it.
+INSTALLED_TESTS = Path(__file__).resolve().parent / "week_tests"
+TESTS = INSTALLED_TESTS if INSTALLED_TESTS.is_dir() else ROOT / "tests"
 
 # The contract: which file holds which public names.
 CONTRACT = {

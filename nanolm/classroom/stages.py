@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from nanolm.asking.subject import Subject
 from nanolm.config import preset
 from nanolm.errors import NotStarted, StudentError
-from nanolm.impl import ROOT
+from nanolm.impl import TESTS
 from nanolm.model import LanguageModel
 
 TOLERANCE = 1e-3  # right code in fp32 is ten times nearer
@@ -40,7 +40,7 @@ def _held_against(got, answer):
 def _stages(impl):
     """{stage: (work, stored answer)}, from the smallest part to the whole model."""
     modules, rope, heads, block, logits = (
-        load_file(ROOT / "tests" / "golden" / f"{name}.safetensors")
+        load_file(TESTS / "golden" / f"{name}.safetensors")
         for name in ("modules", "rope", "attention", "block", "logits")
     )
     cfg = preset("tiny")

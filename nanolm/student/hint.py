@@ -4,10 +4,10 @@ import sys
 import tomllib
 from functools import cache
 
-from nanolm.impl import ROOT
+from nanolm.impl import TESTS
 
 HELP = "a hint for a red test or a mistake, e.g. hint test_rmsnorm_does_not_center"
-MISTAKES = ROOT / "tests" / "machinery" / "mistakes.toml"
+MISTAKES = TESTS / "machinery" / "mistakes.toml"
 
 
 def add_arguments(parser):

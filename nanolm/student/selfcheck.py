@@ -10,10 +10,9 @@ import sys
 
 from nanolm import impl
 
-TESTS = impl.ROOT / "tests"
 # The kernel is no terminal: pytest says nothing, the lines below do.
 WITHOUT = ("cacheprovider", "terminalreporter", "capture", "logging", "faulthandler", "warnings")
-QUIET = ("-q", "--rootdir", str(impl.ROOT), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
+QUIET = ("-q", "--rootdir", str(impl.TESTS.parent), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
 
 
 class NotYet(Exception):
@@ -52,7 +51,7 @@ def _run(part):
     _forget_old_code()
     collected = _Collected()
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
-        code = pytest.main([*QUIET, "-k", f"test_{part}_", str(TESTS)], plugins=[collected])
+        code = pytest.main([*QUIET, "-k", f"test_{part}_", str(impl.TESTS)], plugins=[collected])
     if code not in (0, 1) or not collected.tests:
         last = (said.getvalue().strip().splitlines() or [f"pytest's exit code is {int(code)}"])[-1]
         raise NotYet(f"The self-check of {part} did not run: {last}")
@@ -66,8 +65,8 @@ def _forget_old_code():
 
 
 def _parts():
-    if str(TESTS) not in sys.path:
-        sys.path.append(str(TESTS))
+    if str(impl.TESTS) not in sys.path:
+        sys.path.append(str(impl.TESTS))
     from machinery import parts
 
     return parts
@@ -80,7 +79,7 @@ class _Collected:
         self.tests = []
 
     def pytest_sessionfinish(self, session):
-        import telling
+        from machinery import telling
 
         self.tests = list(session.config.states.values())
         self.lines = lambda tests: telling.one_by_one(tests, session.config.naming)

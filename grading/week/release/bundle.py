@@ -7,10 +7,11 @@ from pathlib import Path, PurePosixPath
 from grading.authoring import stubs
 from grading.paths import EXERCISES, ROOT
 from grading.week.release.errors import ReleaseError
-from grading.week.release.packages import student_pyproject
+from grading.week.release.packages import hub_pyproject, student_pyproject
 
 NAME = "nanolm-week06"
 ASSIGNMENT = "week06"
+HUB = f"{NAME}-hub.zip"
 README = Path(__file__).parent / "student_readme.md"
 # From the repository as they are; everything else is made.
 TAKEN = (
@@ -44,6 +45,12 @@ def student_files():
     }
     files |= {path: text.encode("utf-8") for path, text in made.items()}
     return dict(sorted(files.items()))
+
+
+def hub_files(files):
+    """Of the bundle's files, what a JupyterHub installs so that a fetched week works: the library and the tests."""
+    kept = {path: data for path, data in files.items() if path.startswith(("nanolm/", "tests/")) or path == "LICENSE"}
+    return {**kept, "pyproject.toml": hub_pyproject().encode("utf-8")}
 
 
 def write_folder(files, folder):

@@ -2,6 +2,7 @@
 
     OUT/nanolm-week06/       what a student unpacks
     OUT/nanolm-week06.zip    what a student downloads
+    OUT/nanolm-week06-hub.zip  what a JupyterHub installs, so that a week fetched from nbgrader's exchange works there
     OUT/course/              nbgrader's course; its source/week06 and release/week06 hold the same files
 
 What is checked are the files that lie there at the end.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grading.week.course import set_up
-from grading.week.release.bundle import ASSIGNMENT, NAME, student_files, write_folder, zipped
+from grading.week.release.bundle import ASSIGNMENT, HUB, NAME, hub_files, student_files, write_folder, zipped
 from grading.week.release.errors import LeakError, ReleaseError
 from grading.week.release.leaks import Guard
 
@@ -30,6 +31,7 @@ class Release:
 
     folder: Path
     zip: Path
+    hub: Path
     course: Path
     files: int
 
@@ -40,19 +42,20 @@ def make_release(out):
     Run again it gives the same bytes. ReleaseError where `out` holds something that would be lost.
     """
     out = Path(out).absolute()
-    folder, archive, course = out / NAME, out / f"{NAME}.zip", out / "course"
+    folder, archive, hub, course = out / NAME, out / f"{NAME}.zip", out / HUB, out / "course"
     files = student_files()
     released = course / "release" / ASSIGNMENT
     _refuse_to_lose(folder, {*files, NOTEBOOK})
     set_up(course)
     with tempfile.TemporaryDirectory(dir=out) as room:
-        new_folder, new_zip = Path(room) / NAME, Path(room) / archive.name
+        new_folder, new_zip, new_hub = (Path(room) / name for name in (NAME, archive.name, HUB))
         try:
             files = _release_in_nbgrader(course, files, released)
             write_folder(files, new_folder)
             new_zip.write_bytes(zipped(files))
+            new_hub.write_bytes(zipped(hub_files(files)))
             _refuse_extras(released, files)
-            _refuse_leaks(new_folder, new_zip, released)
+            _refuse_leaks(new_folder, new_zip, new_hub, released)
         except ReleaseError:
             shutil.rmtree(released, ignore_errors=True)  # nbgrader would hand it out
             raise
@@ -60,7 +63,8 @@ def make_release(out):
             shutil.rmtree(folder)
         new_folder.rename(folder)
         new_zip.replace(archive)
-    return Release(folder, archive, course, len(files))
+        new_hub.replace(hub)
+    return Release(folder, archive, hub, course, len(files))
 
 
 def leaks_in(*places):
