@@ -16,6 +16,12 @@ from grading.paths import ROOT
 
 INSIDE = Path(__file__).parent / "inside"
 COURSE = Path("/course")  # where the sandbox finds the course's code
+# What student code may import: where it lies, and where below the course's place it is found.
+COURSE_FILES = (
+    (ROOT / "nanolm", "nanolm"),
+    (INSIDE, "inside"),
+    (INSIDE / "ledger_stand_in.py", "nanolm/recipe/ledger.py"),
+)
 ROOM = Path("/room")  # where each worker mounts a folder of its own
 ROOM_SIZE = 1 << 20  # of what holds these folders
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -60,9 +66,12 @@ def _packaged():
         return None
 
 
-def command(fds, sandboxed):
-    """The command line of a nursery, whose zygotes serve on the inherited sockets `fds`."""
-    roots = [COURSE] if sandboxed else [INSIDE.parent, ROOT]
+def command(fds, sandboxed, course=None):
+    """The command line of a nursery, whose zygotes serve on the inherited sockets `fds`.
+
+    `course` is a copy of the course's code that it is to take where there is no sandbox.
+    """
+    roots = [COURSE] if sandboxed else [course] if course else [INSIDE.parent, ROOT]
     start = f"import sys; sys.path[:0] = {[str(root) for root in roots]}; from inside.zygote import main; main({fds})"
     python = [sys.executable, "-I", "-B", "-c", start]
     return [*_walls(), "--", *python] if sandboxed else python
@@ -86,8 +95,8 @@ def _walls():
         walls += _bind(path)
     for path in _answers_of_others():
         walls += ["--tmpfs", str(path), "--remount-ro", str(path)]
-    walls += _bind(ROOT / "nanolm", COURSE / "nanolm") + _bind(INSIDE, COURSE / "inside")
-    walls += ["--ro-bind", str(INSIDE / "ledger_stand_in.py"), str(COURSE / "nanolm" / "recipe" / "ledger.py")]
+    for source, target in COURSE_FILES:
+        walls += _bind(source, COURSE / target) if source.is_dir() else ["--ro-bind", str(source), str(COURSE / target)]
     return [*walls, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 

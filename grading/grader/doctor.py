@@ -7,6 +7,7 @@ from grading.grader.batch import GROWTH, SLACK
 from grading.grader.bubblewrap import bubblewrap, which_bubblewrap
 from grading.grader.inside import wire
 from grading.grader.lost_worker import WorkerLost
+from grading.grader.own_user import LEAST
 from grading.grader.states import GraderError
 from grading.paths import ROOT
 from nanolm.source import BYTES_LIMIT, FILES_LIMIT
@@ -90,9 +91,9 @@ def gradebook(course):
         return False, str(error)
 
 
-def lines():
-    """One line for each defence, as a probe inside the sandbox finds it."""
-    with sandbox.Zygote(sandboxed=True) as zygote:
+def lines(sandboxed=True, limits=None):
+    """One line for each defence, as a probe where student code runs finds it."""
+    with sandbox.Zygote(sandboxed, limits) as zygote:
         worker = zygote.start({"rope.py": PROBE})
         tensors = []
         question = {"do": "function", "name": "rope_frequencies", "kwargs": wire.encode({}, tensors)}
@@ -105,11 +106,13 @@ def lines():
         groups = sorted(zygote.group.folders)
     uid, parent, sockets, course, tests, usr, shared, memory, processes, proc, keys, way_out, meets = seen
     limits = zygote.limits
-    yield _line("bubblewrap", True, which_bubblewrap())
-    yield _line("own user", uid >= sandbox.FIRST_UID, f"student code runs as uid {uid}")
+    if sandboxed:
+        yield _line("bubblewrap", True, which_bubblewrap())
+    yield _line("own user", uid >= LEAST, f"student code runs as uid {uid}")
     yield _line("own processes", parent == 1, "its own pid namespace; no other process can be seen or signalled")
     yield _line("no /proc", not proc, "nothing to read there")
-    yield _line("no network", not sockets, "no socket of any kind (seccomp), and no interface in its network namespace")
+    interface = ", and no interface in its network namespace" if sandboxed else ""
+    yield _line("no network", not sockets, f"no socket of any kind (seccomp){interface}")
     yield _line("no meeting", not meets, "no locks, watches, shared memory, queues or terminals that two could share")
     yield _line("no keyrings", not keys, "the kernel's key store, which no namespace hides, is refused (seccomp)")
     yield _line("kernel calls", not way_out, "no namespace, no mount, nothing that reaches another process (seccomp)")

@@ -3,12 +3,13 @@
 It brings no torch to this side, so it can be started before anything else is imported.
 """
 
+import os
 import shutil
 import socket
 import subprocess
 import tempfile
 
-from grading.grader import bubblewrap
+from grading.grader import bubblewrap, own_user
 
 
 class Nursery:
@@ -16,11 +17,16 @@ class Nursery:
 
     def __init__(self, sandboxed, count):
         self.rooms = None if sandboxed else tempfile.mkdtemp(prefix="nanolm-rooms-")  # of the workers
+        self.own_user = not sandboxed and own_user.possible()  # then each worker is another user, without a sandbox too
+        course = None
+        if self.own_user:
+            os.chmod(self.rooms, 0o711)
+            course = own_user.lay_course(self.rooms)
         self.log = tempfile.TemporaryFile()
         self.controls, theirs = zip(*(socket.socketpair() for _ in range(count)), strict=True)
         fds = [end.fileno() for end in theirs]
         self._process = subprocess.Popen(
-            bubblewrap.command(fds, sandboxed),
+            bubblewrap.command(fds, sandboxed, course),
             pass_fds=fds, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
             cwd="/", env=bubblewrap.environment(bubblewrap.ROOM if sandboxed else self.rooms),
         )  # fmt: skip

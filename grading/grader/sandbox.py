@@ -17,9 +17,9 @@ from grading.grader.fork_server import Nursery
 from grading.grader.inside import wire
 from grading.grader.limits import Limits
 from grading.grader.lost_worker import WorkerLost
+from grading.grader.own_user import uids
 from grading.grader.states import CRASHED, OUT_OF_MEMORY, REFUSED, TIMED_OUT, GraderError
 
-FIRST_UID, UIDS = 2_000_000, 100_000
 START_SECONDS, END_SECONDS = 120, 5
 PACKET = 1 << 16
 
@@ -85,7 +85,8 @@ class Zygote:
                 "namespaces": self.sandboxed,
                 "room": str(ROOM) if self.sandboxed else tempfile.mkdtemp(dir=self._nursery.rooms),
                 "room_size": self.limits.room,
-                "uids": (FIRST_UID + self.slot * UIDS, UIDS) if os.geteuid() == 0 else None,
+                "own_user": self._nursery.own_user,
+                "uids": uids(self.slot) if os.geteuid() == 0 else None,
                 "limits": self.limits.process,
             }
             if os.geteuid() != 0 and not (self.sandboxed and _counts_by_namespace()):

@@ -144,6 +144,8 @@ def _keep(settings, wire_fd, control):
             break
     if not settings["namespaces"]:
         _kill_group(child)
+    if settings["own_user"]:
+        _kill_all_of(settings["uid"])
     code = os.waitstatus_to_exitcode(status)
     os._exit(128 - code if code < 0 else code)
 
@@ -157,10 +159,12 @@ def _become_worker(settings, wire_fd):
 
     room = worker.room_of(settings["room"])
     confine.limit(settings["limits"])
-    if settings["namespaces"]:
+    if settings["own_user"]:
+        os.chown(room, settings["uid"], settings["uid"])
+    if settings["namespaces"] or settings["own_user"]:
         confine.drop_rights(settings["uid"])
-    else:
-        confine.die_with_parent()
+    if not settings["namespaces"]:
+        confine.die_with_parent()  # which a new user makes the kernel forget
     if sys.platform == "linux" and (settings["namespaces"] or platform.machine() in confine.MACHINES):
         confine.refuse_calls()
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -184,6 +188,22 @@ def _stop(keeper, grace):
             time.sleep(0.002)
         os.kill(keeper, number)
     return os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+
+
+def _kill_all_of(uid):
+    """End every process of a user, also one that has left its group: only the user can ask the kernel for that."""
+    child = os.fork()
+    if child == 0:
+        _or_exit(0, _be_killed_with, uid)
+    os.waitpid(child, 0)
+
+
+def _be_killed_with(uid):
+    os.setresuid(uid, uid, uid)
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # nobody was left
 
 
 def _kill_group(leader):
