@@ -13,12 +13,16 @@ HELP = "make the students' bundle (folder and zip) and the course's nbgrader rel
 def add_arguments(parser):
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the release goes")
     parser.add_argument("--try", dest="try_it", action="store_true", help="and install and check it anew")
+    parser.add_argument("--gradescope", action="store_true", help="and Gradescope's autograder, for instructors only")
+    parser.add_argument("--github", action="store_true", help="and what a course on GitHub needs, with Classroom 50")
 
 
 def run(args):
     """Make the release, say where it is; 1 where there is none or the trial fails."""
     # nbgrader and torch come in here and not above: --help should not wait for them
     from grading.authoring.marked import MarkError
+    from grading.week.release.autograder import write_autograder
+    from grading.week.release.github import write_github
     from grading.week.release.release import make_release
     from grading.week.release.trial import try_out
 
@@ -28,7 +32,12 @@ def run(args):
         made = make_release(args.out)
         print(f"{made.folder}: {made.files} files, no leak, {time.monotonic() - start:.0f} s")
         print(f"{made.zip}: {made.zip.stat().st_size / 1e6:.1f} MB")
+        print(f"{made.hub}: what a JupyterHub installs (docs/jupyterhub.md)")
         print(f"{made.course}: the same for nbgrader; next, in this folder: nbgrader release_assignment week06")
+        if args.gradescope:
+            print(f"{write_autograder(args.out, made.course)}: Gradescope's autograder, with the course's secret in it")
+        if args.github:
+            print(f"{write_github(args.out, made.folder)}: for a course on GitHub (docs/github.md)")
         if args.try_it:
             print("Trying it in a new environment, as its README says:", flush=True)
             with tempfile.TemporaryDirectory() as room:
