@@ -178,7 +178,7 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(line)
     if config.get_verbosity() < 0:  # -q prints no header
         terminalreporter.line(_implementation_line(config))
-    if lines := telling.what_it_may_be(telling.read(red, config.naming.compares)):
+    if lines := telling.what_it_may_be(telling.read(terminalreporter.stats, config.naming.compares)):
         terminalreporter.section("what it may be")
     for line in lines:
         terminalreporter.line(line)

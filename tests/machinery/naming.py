@@ -7,7 +7,7 @@ that it turns red, as a few projections of each answer: enough to recognise, not
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -129,11 +129,20 @@ def read_fingerprints():
 
 @dataclass(frozen=True)
 class Named:
-    """A mistake that was recognised: in which of the part's red tests, and which it should redden."""
+    """A mistake that was recognised: in which of the part's red tests, and which it should redden.
+
+    `others` answer these tests in the same way: which of them it is, no test tells.
+    """
 
     id: str
     explains: frozenset
     predicts: frozenset
+    others: tuple = ()
+
+
+def behaviour(mistake):
+    """The id that stands for all mistakes of one behaviour."""
+    return hint.mistakes()[mistake].get("same_as", mistake)
 
 
 @dataclass(frozen=True)
@@ -194,8 +203,10 @@ class Naming:
             weighed = [each for each in weighed if each is not None]
             if not weighed:
                 break
-            _, best = max(weighed, key=lambda pair: pair[0])
-            found.append(best)
+            rank, best = max(weighed, key=lambda pair: (*pair[0], pair[1].id))
+            equal = sorted(each.id for other, each in weighed if other == rank and each.explains == best.explains)
+            others = tuple(name for name in equal if behaviour(name) != behaviour(best.id))
+            found.append(replace(best, others=others))
             open_tests -= best.explains
         if len(reds) - len(open_tests) < MOST * len(reds):
             return []
@@ -216,7 +227,7 @@ class Naming:
         if len(explained) < ENOUGH * len(ran) or still_green > FEW * len(ran):
             return None
         rarity = sum(1 / len(reds[test].matching) for test in explained)
-        return (len(explained) - still_green, rarity, mistake), Named(mistake, frozenset(explained), predicted)
+        return (len(explained) - still_green, round(rarity, 6)), Named(mistake, frozenset(explained), predicted)
 
     def _predicts(self, mistake, part):
         return frozenset(
@@ -257,6 +268,8 @@ def sentences(naming, part):
         yield f"{part}: {entry['symptom']} ({len(each.explains)} of {len(red)} red tests answer exactly so)"
         yield f"    {entry['cause']}"
         yield f"    python -m nanolm hint {each.id}"
+        for name in each.others[:1]:  # they look alike here; one more question is enough to tell
+            yield f"    Or: {hint.mistakes()[name]['cause']} python -m nanolm hint {name}"
     rest = [test for test in red if not any(test in each.explains for each in named)]
     if rest:
         yield f"{part}: and something else that we don't know, in {len(rest)} of {len(red)} red tests: see {rest[0]}."

@@ -134,7 +134,7 @@ class Reporter(TerminalReporter):
         if failed:
             self.write_sep("=", "FAILURES")
         entries = [report.nanolm for report in failed if hasattr(report, "nanolm")]
-        for line in blocks(entries, read(entries).explanations()):
+        for line in blocks(entries, read(self.stats, self.config.naming.compares).explanations()):
             self.write_line(line)
         for report in failed:
             if not hasattr(report, "nanolm"):  # not a test of the week
@@ -154,11 +154,12 @@ def install(config):
         config.pluginmanager.register(Reporter(config), "terminalreporter")
 
 
-def read(entries, known=True):
-    """The Naming of these entries."""
-    held = naming.Naming(known)
-    for entry in entries:
-        held.note_entry(entry)
+def read(stats, compares):
+    """The Naming of a run, from pytest's reports of its tests, wherever they ran."""
+    held = naming.Naming(compares)
+    for report in (report for reports in stats.values() for report in reports):
+        if hasattr(report, "nanolm"):
+            held.note_entry(report.nanolm)
     return held
 
 
