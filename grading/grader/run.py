@@ -44,14 +44,18 @@ def run(args):
     except (RunError, SecretError, GraderError) as error:
         print(f"Nothing is graded: {error}", file=sys.stderr)
         return 1
-    except OSError as error:  # a full disk, a folder that may not be written
-        where = f"{error.filename}: " if error.filename else ""
-        print(
-            f"Nothing more is graded: {clean(where + (error.strerror or str(error)))}. "
-            f"What is in {clean(args.out)} is whole: make room or another --out, and run again.",
-            file=sys.stderr,
-        )
+    except OSError as error:
+        print(stopped(error, args.out), file=sys.stderr)
         return 1
+
+
+def stopped(error, out):
+    """A sentence on a full disk, or a folder that may not be written."""
+    where = f"{error.filename}: " if error.filename else ""
+    return (
+        f"Nothing more is graded: {clean(where + (error.strerror or str(error)))}. "
+        f"What is in {clean(out)} is whole: make room there, or name another folder, and run again."
+    )
 
 
 def _run(args):

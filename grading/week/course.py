@@ -10,6 +10,7 @@ from pathlib import Path
 from grading.authoring.stubs import generate
 from grading.paths import EXERCISES as STUBS
 from grading.paths import ROOT
+from grading.week.course_folder import path_trouble
 
 HELP = "make an nbgrader course in a folder: its configuration, the week's source, a secret"
 HERE = ROOT / "grading" / "week" / "course_template"
@@ -26,6 +27,9 @@ def add_arguments(parser):
 
 def run(args):
     """Make the course; 1 where that can't be done."""
+    if trouble := path_trouble(args.folder):
+        print(trouble, file=sys.stderr)
+        return 1
     try:
         set_up(args.folder, args.exchange)
     except OSError as error:

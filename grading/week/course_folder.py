@@ -2,11 +2,25 @@
 
 from pathlib import Path
 
+from grading.grader.inside.text import clean
+
 CONFIG = "nbgrader_config.py"
+
+
+# What some part of nbgrader reads as more than a letter: its database's address, or its patterns of files.
+SIGNS = "?*[]"
 
 
 class CourseError(Exception):
     """The folder is no course that can be used; the message is one sentence."""
+
+
+def path_trouble(folder):
+    """Why nbgrader can't work in a folder of this name: a sentence, or empty."""
+    path = str(Path(folder).absolute())
+    if found := [sign for sign in path if sign in SIGNS or sign < " "]:
+        return f"{clean(path)} holds {clean(found[0])}, which nbgrader takes for a sign of its own: rename the folder."
+    return ""
 
 
 class Course:
@@ -18,6 +32,8 @@ class Course:
         from traitlets.config import PyFileConfigLoader
 
         self.folder = Path(folder).absolute()
+        if trouble := path_trouble(folder):
+            raise CourseError(trouble)
         if not (self.folder / CONFIG).is_file():
             raise CourseError(f"{folder} is no course folder: there is no {CONFIG} in it.")
         try:

@@ -409,3 +409,51 @@ def test_of_more_python_files_than_are_graded_the_rest_is_named(collect):
     files = {"rope.py": CODE, **{f"h{n:02}.py": CODE for n in range(40)}, "x" * 200 + ".py": CODE}
     code, submitted, rows, _ = collect({"ada.zip": zipped(files)})
     assert code == 1 and len(submitted["ada"]) == 31 and "without ada/h29.py and" in said(rows, "ada")
+
+
+@pytest.mark.parametrize("sign", ["?", "*", "[1]", "\n"])
+def test_a_course_whose_path_nbgrader_reads_otherwise_is_one_sentence(tmp_path, capsys, sign):
+    folder = tmp_path / f"course{sign}"
+    assert main(["course", str(folder)]) == 1 and not folder.exists()
+    assert "takes for a sign of its own: rename the folder" in capsys.readouterr().err
+    folder.mkdir()
+    (folder / "nbgrader_config.py").write_text("c = get_config()\n", encoding="utf-8")
+    assert main(["collect", str(tmp_path), "--course", str(folder)]) == 1
+    assert "rename the folder" in capsys.readouterr().err and not list(tmp_path.glob("*.db"))
+
+
+TIMES = {
+    "semicolons": b"student;time\nada;2026-01-10T10:00:00+09:00\n",
+    "tabs": b"student\ttime\nada\t2026-01-10T10:00:00+09:00\n",
+    "a spreadsheet's Unicode text": "time\tStudent \n2026-01-10T10:00:00+09:00\tada\n".encode("utf-16"),
+    "a line for spreadsheets": b"sep=;\r\n\"student\";\"time\"\r\nada;2026-01-10T10:00:00+09:00\r\n",
+    "other columns too": b"name,student,x,time\nAda,ada,,2026-01-10T10:00:00+09:00\n\n,,,\n",
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_a_table_of_times_may_be_separated_as_spreadsheets_do(collect, tmp_path, kind):
+    (tmp_path / "times.csv").write_bytes(TIMES[kind])
+    code, submitted, _, out = collect(below("ada", WORK), lambda source: None, "--times", str(tmp_path / "times.csv"))
+    assert code == 0 and submitted["ada"]["timestamp.txt"] == b"2026-01-10T01:00:00+00:00\n", out
+
+
+BAD_TIMES = [b"student|time\nada|now\n", b"", b"student,time\nada\n", b'student,time\n"' + b"x" * 200_000]
+
+
+@pytest.mark.parametrize("content", BAD_TIMES)
+def test_a_table_of_times_without_its_columns_names_the_separators(collect, tmp_path, content):
+    (tmp_path / "times.csv").write_bytes(content)
+    code, submitted, _, out = collect(below("ada", WORK), lambda source: None, "--times", str(tmp_path / "times.csv"))
+    assert code == 1 and not submitted and out.startswith("Nothing is collected:") and out.count("\n") == 1
+    if b"student," not in content:
+        assert "with one of commas, semicolons, tabs between them" in out
+
+
+def test_a_full_disk_is_one_sentence(collect, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "submitted")
+
+    monkeypatch.setattr("grading.week.collect.store.write_files", full)
+    code, submitted, _, out = collect(below("ada", WORK))
+    assert code == 1 and not submitted and "Stopped: submitted: No space left on device" in out

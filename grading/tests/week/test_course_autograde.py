@@ -268,3 +268,50 @@ def test_what_keeps_the_grader_from_grading_is_one_sentence(course, lines, words
 def test_formgraders_button_grades_one_student(course, from_the_shelf):
     found = course.api().autograde("week06", "dan")
     assert found["success"] and "Autograding" in found["log"] and "ada" not in found["log"]
+
+
+def change_source(course, change):
+    """The course's source notebook after a change of its cells."""
+    path = course.folder / "source" / "week06" / "week06.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    change(notebook["cells"])
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def a_new_question(cells):
+    twin = json.loads(json.dumps(next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("solution"))))
+    twin["id"], twin["metadata"]["nbgrader"]["grade_id"] = "another", "another-question"
+    cells.append(twin)
+
+
+def a_question_less(cells):
+    del cells[next(n for n, cell in enumerate(cells) if cell["metadata"].get("nbgrader", {}).get("solution"))]
+
+
+@pytest.mark.parametrize("change", [a_new_question, a_question_less])
+def test_a_changed_assignment_keeps_the_old_release_and_says_what_to_do(course, change):
+    before = files_of(course.folder / "release")
+    change_source(course, change)
+    said = course.api().generate_assignment("week06", force=True)
+    assert not said["success"] and "Traceback" not in said["log"]
+    assert "4 submissions hang on those: nothing is generated" in said["log"] and "Put the cells back" in said["log"]
+    assert files_of(course.folder / "release") == before and before
+
+
+def test_a_release_that_fails_or_is_stopped_leaves_the_old_one(course, monkeypatch):
+    before = files_of(course.folder / "release")
+    app = course.api()
+    monkeypatch.setattr("nbgrader.preprocessors.LockCells.preprocess_cell", lambda *_: 1 / 0)
+    assert not app.generate_assignment("week06", force=True)["success"]
+    assert files_of(course.folder / "release") == before
+    monkeypatch.undo()
+    (course.folder / "release" / "week06").rename(course.folder / "release" / ".week06.kept")
+    assert course.api().generate_assignment("week06", force=True)["success"]
+    assert not (course.folder / "release" / ".week06.kept").exists()
+    assert {path.name for path in files_of(course.folder / "release")} == {path.name for path in before}
+
+
+def test_a_text_may_change_after_submissions(course):
+    change_source(course, lambda cells: cells[0].update(source="# Another title"))
+    assert course.api().generate_assignment("week06", force=True)["success"]
+    assert "Another title" in (course.folder / "release" / "week06" / "week06.ipynb").read_text(encoding="utf-8")

@@ -234,3 +234,13 @@ def test_a_result_that_is_not_whole_is_one_sentence(course, run):
 def test_a_folder_that_is_no_course_is_one_sentence(tmp_path, run):
     said = run(tmp_path)
     assert said.returncode == 1 and "is no course folder" in said.stderr and said.stderr.count("\n") == 1
+
+
+def test_nobody_has_a_0_while_work_lies_there_that_has_no_owner(course, run):
+    course.add("ada")
+    course.add("bob", 11, 4)
+    table = "who,what,what to do,collected,source\nMr X,not on the roster,rename it,no owner,there\n"
+    (course.folder / "intake-week06.csv").write_text(table, encoding="utf-8")
+    said = run(course.folder)
+    assert "left out, work came in of which it is not settled whose it is" in said.stdout and ": ada" in said.stdout
+    assert [row["student_id"] for row in read(course.folder / "exports" / "grades.csv")] == ["bob"]

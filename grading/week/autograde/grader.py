@@ -50,7 +50,7 @@ def main():
     """Grade what standard input asks for and print the results."""
     from grading.grader.bubblewrap import bubblewrap
     from grading.grader.results import Shelf
-    from grading.grader.run import RunError, grade_missing
+    from grading.grader.run import RunError, grade_missing, stopped
     from grading.grader.secret import SecretError, read_secret
     from grading.grader.states import GraderError
     from grading.grader.student_files import take_in
@@ -67,6 +67,9 @@ def main():
             grade_missing(intakes, shelf, secret, asked["sandboxed"], asked["jobs"], tuple(asked["tests"]))
     except (RunError, SecretError, GraderError) as error:
         print(str(error).replace("\n", " "))
+        return 1
+    except OSError as error:
+        print(stopped(error, asked["results"]))
         return 1
     print(json.dumps({result["submission"]: result for result in shelf.all(asked["submissions"])}))
     return 0

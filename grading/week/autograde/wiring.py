@@ -9,8 +9,10 @@ from sqlalchemy.exc import SAWarning
 from grading.week import databases, times
 from grading.week.autograde.converter import WeekAutograde
 from grading.week.autograde.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
+from grading.week.autograde.generate import WeekGenerate
 from grading.week.autograde.preprocessors import GradeFromShelf, SaveBonus, SaveGrades
 from grading.week.collect import ASSIGNMENT
+from grading.week.course_folder import path_trouble
 from nanolm.impl import CONTRACT
 
 EXCHANGE = "exchange"
@@ -20,11 +22,13 @@ def configure(c, course):
     """Set all that nbgrader needs to know in its configuration `c`, for the course in the folder `course`."""
     from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput
 
+    if trouble := path_trouble(course):
+        raise SystemExit(trouble)
     # three for each new submission: what nbgrader means is done all the same
     warnings.filterwarnings("ignore", message="Object of type <Submitted", category=SAWarning)
     databases.install()
     times.install()
-    _replace_autograde()
+    _replace_converters()
     c.CourseDirectory.root = str(course)
     c.CourseDirectory.course_id = "nanolm"
     c.Exchange.root = str(_exchange(Path(c.Exchange.get("root", course / EXCHANGE))))
@@ -45,11 +49,12 @@ def configure(c, course):
     c.ExportApp.plugin_class = "grading.week.exports.plugins.GradesExporter"
 
 
-def _replace_autograde():
-    """nbgrader has no setting for its converters: its command and its server take them from these two modules."""
-    from nbgrader.apps import api, autogradeapp
+def _replace_converters():
+    """nbgrader has no setting for its converters: its commands and its server take them from these modules."""
+    from nbgrader.apps import api, autogradeapp, generateassignmentapp
 
     api.Autograde = autogradeapp.Autograde = WeekAutograde
+    api.GenerateAssignment = generateassignmentapp.GenerateAssignment = WeekGenerate
 
 
 def _exchange(folder):

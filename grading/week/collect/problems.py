@@ -10,10 +10,10 @@ from grading.grader.spreadsheet import harmless
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.files import read_file
 from grading.grader.untrusted.tables import read_table
+from grading.week.collect import LOST, OWNERLESS
 
 TITLES = ("who", "what", "what to do")
 NOBODY = "(source)"
-LOST, OWNERLESS = "no", "no owner"  # in the column "collected"
 LIMIT = 50_000_000  # bytes of a table
 
 

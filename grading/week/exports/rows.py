@@ -13,6 +13,7 @@ from nbgrader.api import MissingEntry
 
 from grading.grader.results import RESULTS, file_name
 from grading.grader.states import GRADER_ERROR
+from grading.week.collect import OWNERLESS
 
 
 class ExportError(Exception):
@@ -106,20 +107,30 @@ def ungraded_work(folder, place, assignment):
     `folder` is the course's, `place(student)` where work of this assignment is collected.
     """
     table = intake_table(folder, assignment) or []
-    lost = {row["who"] for row in table if row["collected"] == "no"}
+    lost = {row["who"] for row in table if row["collected"] != "yes"}
+    ownerless = any(row["collected"] == OWNERLESS for row in table)
 
     def came_in(student):
         if place(student).is_dir():
             return "collected, but not autograded yet"
-        return "what came in could not be collected" if student in lost else ""
+        if student in lost:
+            return "what came in could not be collected"
+        if ownerless:
+            return f"work came in of which it is not settled whose it is: see {intake_file(folder, assignment)}"
+        return ""
 
     return came_in
+
+
+def intake_file(folder, assignment):
+    """The table that `collect` writes."""
+    return folder / f"intake-{assignment}.csv"
 
 
 def intake_table(folder, assignment):
     """The rows of the table that `collect` wrote into the course's folder; None where there is none."""
     try:
-        with (folder / f"intake-{assignment}.csv").open(encoding="utf-8", newline="") as stream:
+        with intake_file(folder, assignment).open(encoding="utf-8", newline="") as stream:
             return list(csv.DictReader(stream))
     except FileNotFoundError:
         return None
