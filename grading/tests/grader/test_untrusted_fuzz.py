@@ -48,7 +48,7 @@ NOTEBOOKS = [
 ZIPS = [packed(method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)]
 TABLES = [
     b"student;time\nada;2026-01-10T10:00Z\n", "student\ttime\n\u00e4\t1\n".encode("utf-16"),
-    b'"student","time"\n"a\n",""\n',
+    b'"student","time"\n"a\n",""\n', b'student,time\n"' + b"x" * 140_000,
 ]  # fmt: skip
 SOURCES = [b"# coding: latin-1\nimport torch.nn as nn\nx = nn.a.b.RMSNorm\n", b"\xff\xfed\0e\0f\0", b"<<<<<<< a\n"]
 PIECES = [b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b'"', b"\\", b"[" * 50, b"{", b"]", b",", b"\n",
