@@ -106,6 +106,13 @@ class Implementation:
                 raise ImplementationError(self._import_sentence(module, error)) from error
         return sys.modules[name]
 
+    def settings_changed_by(self, module):
+        """Calls by which the import of this file, or of those that no contract names, changes a setting of torch."""
+        self.module(module)
+        changed = package_of(self._package, self.folder).changed
+        own = {self.folder / f"{name}.py" for name in CONTRACT if name != module}
+        return set().union(*(calls for path, calls in changed.items() if Path(path) not in own))
+
     def _import_sentence(self, module, error):
         own = [f for f in traceback.extract_tb(error.__traceback__) if self.folder in Path(f.filename).parents]
         path = shown(own[-1].filename) if own else self.path(module)

@@ -15,6 +15,7 @@ import linecache
 import sys
 import types
 
+from nanolm.settings import kept
 from nanolm.source import SourceError, text_of, tree_of
 
 PROVIDED = ("torch", "numpy")  # besides Python's own library: what is there wherever code is graded
@@ -37,6 +38,7 @@ class _Package(types.ModuleType):
     def __init__(self, name, folder):
         super().__init__(name)
         self._folder = folder
+        self.changed = {}  # path of a file -> calls by which its import has changed a setting of the whole program
         self.__spec__ = importlib.util.spec_from_loader(name, loader=None, is_package=True)
         self.__path__ = self.__spec__.submodule_search_locations = [str(folder)]
         self.__package__ = name
@@ -143,8 +145,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
             raise SourceError(f"{_shown(self, name)} can't be read as Python ({error}).") from None
 
     def exec_module(self, module):
-        module.__builtins__ = sys.modules[module.__name__.partition(".")[0]].__builtins__
-        super().exec_module(module)
+        package = sys.modules[module.__name__.partition(".")[0]]
+        module.__builtins__ = package.__builtins__
+        with kept(package.changed.setdefault(self.path, set())):
+            super().exec_module(module)
 
 
 def _shown(loader, name):

@@ -56,6 +56,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     telling.install(config)
     torch.set_num_threads(config.getoption("--threads"))
+    config.pluginmanager.set_blocked("logging-plugin")  # nobody logs here, and it costs a tenth of the run
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
         config.implementation = _load(config.args)
         config.new_subject = lambda: Subject(config.implementation)

@@ -10,8 +10,26 @@ import pytest
 import torch
 
 from machinery import expect
-from machinery.attending import attention, drawn_attention, picture, right_picture, sees_the_past, turn
+from machinery.attending import (
+    attention,
+    drawn_attention,
+    follows_long_texts,
+    gradients_match_stored,
+    picture,
+    right_picture,
+    same_for_any_number_of_heads,
+    sees_the_past,
+    turn,
+)
 from machinery.draw import Draw, attention_shapes, no_turn, tiny
+from machinery.kinds import (
+    asked_elsewhere,
+    leaves_torch_as_it_was,
+    objects_do_not_meet,
+    on_meta,
+    same_in_any_layout,
+    same_in_training,
+)
 from machinery.stored import stored
 from nanolm.config import ModelConfig
 
@@ -62,11 +80,33 @@ def test_attention_mask_aligns_queries_with_the_last_keys(student):
 
 
 @pytest.mark.points(0)
+def test_attention_mask_of_edge_sizes(student):
+    cause = "Are the T queries the last T of the S tokens, also where T is 1, S - 1 or S?"
+    for T, S in ((1, 1), (1, 2), (1, 7), (2, 3), (4, 5), (3, 3)):
+        mask = student.causal_mask(T, S)
+        expect.tensor(mask, (T, S), f"causal_mask({T}, {S})", torch.bool)
+        symptom = f"{T} queries over {S} keys see the wrong tokens (x = may attend)"
+        expect.same(picture(mask), right_picture(T, S), symptom, cause)
+
+
+@pytest.mark.points(0)
+def test_attention_mask_has_no_longest_text(student):
+    cause = "Is there a mask of a fixed length that is cut to size?"
+    for T, S in ((3, 1_030), (1_030, 1_030)):
+        mask = student.causal_mask(T, S)
+        expect.tensor(mask, (T, S), f"causal_mask({T}, {S})", torch.bool)
+        right = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+        expect.that(torch.equal(mask, right), f"{T} queries over {S} keys see the wrong tokens", cause)
+
+
+@pytest.mark.points(0)
 def test_attention_mask_rejects_more_queries_than_keys(student):
     student.causal_mask(2, 2)
     cause = "Are the two checks at the top of the function as they were given?"
     expect.raises("ValueError", lambda: student.causal_mask(3, 2), "3 queries over 2 keys are let through", cause)
-    expect.raises("ValueError", lambda: student.causal_mask(3, 3, 0), "a window of 0 is let through", cause)
+    for window in (0, -1):
+        symptom = f"a window of {window} is let through"
+        expect.raises("ValueError", lambda window=window: student.causal_mask(3, 3, window), symptom, cause)
 
 
 @pytest.mark.points(0)
@@ -136,7 +176,7 @@ def test_attention_weights_sum_to_one(student):
     sees_the_past(part, x, no_turn(6, 8), y)
 
 
-@pytest.mark.points(2)
+@pytest.mark.points(1)
 def test_attention_scale_uses_head_size(student):
     draw = Draw(97)
     H, scaled = 2 * draw.whole(5, 4, 9), draw.real(2.0, 1.0, 3.0)
@@ -359,6 +399,137 @@ def test_attention_works_as_a_copy(student):
     expect.close(part.copy()(x, *no_turn(5, 8)), part(x, *no_turn(5, 8)), 1e-6, "a deep copy differs", cause)
 
 
+@pytest.mark.points(1)
+def test_attention_is_the_same_in_training(student):
+    draw, _, part = drawn_attention(student, 331)
+    x = draw.normal(2, 6, 36)
+    still, _ = same_in_training(part, (x, *turn(torch.arange(6))), draw.normal(2, 6, 36))
+    sees_the_past(part, x, turn(torch.arange(6)), still)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_attention_gradients_match_stored_answers(student):
+    gradients_match_stored(student, "attention", "gqa", tiny())
+
+
+@pytest.mark.points(0)
+def test_attention_shares_heads_for_any_number_of_them(student):
+    same_for_any_number_of_heads(student, 332, tiny())
+
+
+@pytest.mark.points(0)
+def test_attention_accepts_edge_sizes(student):
+    cause = "Does a squeeze drop an axis of one, or does an axis get its size from a division?"
+    for D, N, K, H in ((1, 1, 1, 2), (3, 4, 4, 2), (36, 6, 1, 2)):
+        cfg = ModelConfig(L=1, V=7, D=D, N=N, K=K, H=H, ffn_dim=8)
+        draw, weights, part = drawn_attention(student, 333, cfg)
+        x = draw.normal(2, 3, D)
+        y = part(x, *no_turn(3, H))
+        expect.tensor(y, x.shape, f"the output for D = {D}, N = {N}, K = {K}, H = {H}")
+        w_v = weights["w_v.weight"].view(K, H, D).repeat_interleave(N // K, dim=0).reshape(N * H, D)
+        first = x[:, 0] @ w_v.T @ weights["w_o.weight"].T  # token 0 sees nobody else
+        expect.close(y[:, 0], first, 1e-3, f"token 0 for D = {D}, N = {N}, K = {K}, H = {H} is wrong", cause)
+    y = drawn_attention(student, 334)[2](torch.zeros(0, 3, 36), *no_turn(3, 8))
+    expect.tensor(y, (0, 3, 36), "the output for a batch of no rows")
+
+
+@pytest.mark.points(1)
+def test_attention_has_no_longest_text(student):
+    follows_long_texts(student, 335)
+
+
+@pytest.mark.points(0)
+def test_attention_tells_axes_of_equal_size_apart(student):
+    cause = "Is every axis named by its place, and none found by its size?"
+    for change in (
+        {"N": 4, "K": 4, "D": 16, "H": 4},
+        {"N": 8, "K": 4, "D": 32, "H": 4},
+        {"N": 4, "K": 2, "D": 4, "H": 4},
+    ):
+        draw, _, part = drawn_attention(student, 336, tiny(**change))  # B = N = T, N*H = D; K = T = H; D = N = H = T
+        x, tables = draw.normal(4, 5, change["D"]), turn(torch.arange(5), H=4)
+        fewer = part(x[:3], *tables)  # B = 3, T = 5: no two sizes that could be confused
+        got = part(x[:, :4], *(table[:4] for table in tables))
+        symptom = (
+            f"with B = T = 4 and {', '.join(f'{name} = {size}' for name, size in change.items())} the values are others"
+        )
+        expect.close(got[:3], fewer[:, :4], 1e-4, symptom, cause)
+
+
+@pytest.mark.points(0)
+def test_attention_takes_tables_of_another_dtype(student):
+    draw, _, part = drawn_attention(student, 337)
+    x, tables = draw.normal(2, 5, 36), turn(torch.arange(5))
+    exact = part(x, *tables)
+    cause = "Does apply_rope give x's dtype back, and is nothing cast to that of the tables?"
+    y = part(x, *(table.double() for table in tables))
+    expect.tensor(y, x.shape, "the output of a fp32 attention with fp64 tables", torch.float32)
+    expect.close(y, exact, 1e-3, "with fp64 tables the values are others", cause)
+    y = part.bfloat16()(x.bfloat16(), *(table.bfloat16() for table in tables))
+    expect.tensor(y, x.shape, "the output of a bf16 attention with bf16 tables", torch.bfloat16)
+    expect.close((y.float() - exact).norm() / exact.norm(), 0.0, 0.2, "with bf16 tables the values are others", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_accepts_strided_input(student):
+    draw, _, part = drawn_attention(student, 338)
+    x = draw.normal(1, 5, 36).repeat(3, 1, 1)
+    same_in_any_layout(part, x, *no_turn(5, 8), layouts=("transposed", "expanded"), within=1e-4)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_attention_objects_do_not_meet(student):
+    answer, cfg = stored("attention"), tiny(N=4, K=1)
+    weights = {key: answer[f"mqa.{key}"] for key in attention_shapes(cfg)}
+    draw = Draw(339)
+    first = {"D": 10, "N": 2, "K": 2, "H": 4, "ffn_dim": 8}
+    objects_do_not_meet(
+        lambda: attention(student, tiny(**first), draw.weights(attention_shapes(tiny(**first)))),
+        (draw.normal(1, 3, 10), *turn(torch.arange(3), H=4)),
+        lambda: attention(student, cfg, weights)(*(answer[f"mqa.{key}"] for key in ("x", "cos", "sin"))),
+        answer["mqa.y"],
+    )
+
+
+@pytest.mark.points(0)
+def test_attention_keeps_nothing_of_another_dtype_or_device(student):
+    draw, weights, part = drawn_attention(student, 340)
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
+    fresh = part(x, *tables)
+    twin, coarse = part.copy(), part.copy()
+    asked_elsewhere(
+        lambda: twin.to_meta()(on_meta(2, 5, 36), on_meta(5, 4), on_meta(5, 4)),
+        lambda: coarse.bfloat16()(x.bfloat16(), *tables),
+    )
+    cause = "Is a mask or table kept in the module's file or on the class, under a key without dtype and device?"
+    y = attention(student, tiny(), weights)(x, *tables)
+    expect.same(y.device.type, "cpu", "after a call on another device the result lies there", cause)
+    expect.close(y, fresh, 1e-5, "after a call in another dtype or on another device the values are others", cause)
+
+
+@pytest.mark.points(0)
+def test_attention_of_equal_scores_is_the_mean(student):
+    draw = Draw(341)
+    weights = draw.weights(attention_shapes(tiny())) | {"w_q.weight": torch.zeros(48, 36)}
+    part, x = attention(student, tiny(), weights), draw.normal(1, 6, 36)
+    alone = part(x.transpose(0, 1), *no_turn(1, 8)).transpose(0, 1)  # six texts of one token
+    expect.tensor(alone, x.shape)
+    mean = alone.cumsum(dim=1) / torch.arange(1.0, 7.0)[:, None]
+    cause = "With equal scores each of t + 1 tokens has the weight 1 / (t + 1). Is one left out, or counted twice?"
+    expect.close(
+        part(x, *no_turn(6, 8)), mean, 1e-4, "with equal scores the output is not the mean of the values", cause
+    )
+
+
+@pytest.mark.points(0)
+def test_attention_leaves_torch_as_it_was(student):
+    draw, _, part = drawn_attention(student, 342)
+    part.run(draw.normal(2, 3, 36), *no_turn(3, 8), upstream=draw.normal(2, 3, 36), training=True)
+    leaves_torch_as_it_was(student, "attention")
+
+
 @pytest.mark.points(0)
 def test_attention_is_your_own(student):
     drawn_attention(student, 72)[2](torch.ones(1, 2, 36), *no_turn(2, 8))
@@ -367,7 +538,7 @@ def test_attention_is_your_own(student):
     expect.avoids(student.taken_from_torch("attention", ready_made), cause)
 
 
-@pytest.mark.points(3)
+@pytest.mark.points(2)
 @pytest.mark.needs("rope")
 def test_attention_matches_stored_answers(student):
     answer = stored("attention")

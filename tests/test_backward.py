@@ -5,6 +5,7 @@ that the code does not look at yet counts as not started, not as wrong.
 """
 
 import pytest
+import torch
 
 from machinery import expect
 from machinery.draw import Draw
@@ -43,19 +44,83 @@ def test_backward_of_the_weight_sums_over_rows(student):
     expect.differ(grad_weight, 0.0, 1e-3, "the weight's gradient is 0", cause)
 
 
+def by_autograd(x, gain, eps, upstream):
+    """What autograd says of torch's own RMSNorm, so that nobody's mistake in another part stands in it."""
+    leaf, weight = x.clone().requires_grad_(), gain.clone().requires_grad_()
+    (torch.nn.functional.rms_norm(leaf, gain.shape, weight, eps) * upstream).sum().backward()
+    return leaf.grad, weight.grad
+
+
+def agrees(student, x, gain, eps, upstream, within=1e-5, what=""):
+    grad_x, grad_weight = two_gradients(student, x, gain, eps, upstream)
+    right_x, right_weight = by_autograd(x, gain, eps, upstream)
+    cause = "Is the part along n the mean of g * n (over D), and is eps under the root here too?"
+    expect.close(grad_x, right_x, within, f"the gradient of x differs from autograd's{what}", cause)
+    cause = "Is it upstream * n, without the gain?"
+    expect.close(grad_weight, right_weight, within, f"the gradient of the weight differs from autograd's{what}", cause)
+
+
 @pytest.mark.points(1)
 def test_backward_matches_autograd(student):
-    x, upstream, gain, (grad_x, grad_weight) = drawn_backward(student, 103)
-    norm = student.RMSNorm(6, eps=0.1).load({"weight": gain.float()}).double()
-    outcome = norm.run(x, upstream=upstream)
-    cause = "Is the part along n the mean of g * n (over D), and is eps under the root here too?"
-    expect.close(grad_x, outcome.grad, 1e-5, "the gradient of x differs from autograd's", cause)
-    expect.differ(grad_x, 0.0, 1e-3, "the gradient of x is 0", cause)
-    expect.that("weight" in outcome.grads, "RMSNorm has no parameter `weight`", "Is __init__ as it was given?")
-    cause = "Is it upstream * n, without the gain?"
-    right = outcome.grads["weight"]
-    expect.that(right is not None, "autograd finds no gradient of RMSNorm's weight", "Do the rmsnorm tests pass?")
-    expect.close(grad_weight, right, 1e-5, "the gradient of the weight differs from autograd's", cause)
+    x, upstream, gain, (grad_x, _) = drawn_backward(student, 103)
+    agrees(student, x, gain, 0.1, upstream)
+    expect.differ(grad_x, 0.0, 1e-3, "the gradient of x is 0", "Does the result contain the upstream gradient?")
+
+
+@pytest.mark.points(0)
+def test_backward_is_the_same_with_gradients(student):
+    x, upstream, gain, (still, _) = drawn_backward(student, 381)
+    outcome = student.rmsnorm_backward.run(x, gain, 0.1, upstream, upstream=upstream)
+    cause = "Does the function ask whether gradients are on?"
+    expect.tensor(outcome.output[0], x.shape, "the gradient of x")
+    expect.close(outcome.output[0], still, 1e-9, "where gradients are on the result is another one", cause)
+
+
+@pytest.mark.points(0)
+def test_backward_of_edge_and_equal_sizes(student):
+    draw = Draw(382)
+    for shape in ((3, 1), (1, 1, 5), (4, 4, 4), (1, 1_100, 3)):
+        x, upstream, gain = draw.normal(*shape).double(), draw.normal(*shape).double(), draw.gain(shape[-1]).double()
+        agrees(student, x, gain, 0.1, upstream, what=f" for x of shape {shape}")
+
+
+@pytest.mark.points(0)
+def test_backward_runs_in_fp32(student):
+    x, upstream, gain, _ = drawn_backward(student, 383)
+    for got, right in zip(
+        two_gradients(student, x.float(), gain.float(), 0.1, upstream.float()),
+        by_autograd(x, gain, 0.1, upstream),
+        strict=True,
+    ):
+        expect.tensor(got, right.shape, "a gradient for fp32 tensors", torch.float32)
+        expect.close(got, right, 1e-4, "in fp32 a gradient is another one", "Is something of a fixed dtype inside?")
+
+
+@pytest.mark.points(0)
+def test_backward_takes_rows_of_any_size(student):
+    draw = Draw(384)
+    unit, upstream, gain = draw.normal(3, 6).double(), draw.normal(3, 6).double(), draw.gain(6).double()
+    for size in (0.0, 1e-3, 1e4):
+        agrees(student, size * unit, gain, 1e-5, upstream, within=1e-4, what=f" for entries near {size:g}")
+
+
+@pytest.mark.points(0)
+def test_backward_leaves_its_inputs_as_they_are(student):
+    x, upstream, gain, (grad_x, _) = drawn_backward(student, 385, (2, 3, 4, 6))
+    outcome = student.rmsnorm_backward.run(x, gain, 0.1, upstream, layout="transposed")
+    cause = "Does a .view() need memory in one piece, or does something write into x?"
+    expect.tensor(outcome.output[0], x.shape, "the gradient of x for a transposed x")
+    expect.close(outcome.output[0], grad_x, 1e-9, "a transposed x gives other gradients", cause)
+    for got, given in zip(outcome.inputs, (x, gain, 0.1, upstream), strict=True):
+        if isinstance(given, torch.Tensor):
+            expect.identical(got, given, "the caller's tensor was changed", cause)
+
+
+@pytest.mark.points(0)
+def test_backward_follows_its_device(student):
+    x, gain = torch.empty(2, 3, 6, device="meta"), torch.empty(6, device="meta")
+    for index, shape in enumerate(((2, 3, 6), (6,))):
+        expect.stays_on_meta(lambda index=index: two_gradients(student, x, gain, 0.1, x)[index], shape)
 
 
 @pytest.mark.points(1)

@@ -9,6 +9,12 @@ import torch
 
 from machinery import expect
 from machinery.draw import Draw, block_shapes, no_turn, tiny
+from machinery.kinds import (
+    leaves_torch_as_it_was,
+    objects_do_not_meet,
+    same_in_any_layout,
+    same_in_training,
+)
 from machinery.stored import stored
 
 
@@ -51,6 +57,7 @@ def test_block_is_identity_when_both_branches_are_silent(student):
     outcome = block.run(x, *no_turn(5, 8), upstream=upstream)
     cause = "Is it x + branch(norm(x)), twice, with the raw x on the left of the plus?"
     expect.close(outcome.output, x, 1e-5, "with silent branches x does not come out as it went in", cause)
+    expect.that(outcome.grad is not None, "with silent branches no gradient reaches x", cause)
     expect.close(outcome.grad, upstream, 1e-4, "with silent branches the gradient is not passed on as it is", cause)
 
 
@@ -170,7 +177,127 @@ def test_block_follows_its_device(student):
     expect.stays_on_meta(lambda: block(torch.empty(2, 5, 36, device="meta"), table, table), (2, 5, 36))
 
 
-@pytest.mark.points(2)
+@pytest.mark.points(1)
+def test_block_is_the_same_in_training(student):
+    draw, _, block = drawn_block(student, 351)
+    x = draw.normal(2, 5, 36)
+    still, _ = same_in_training(block, (x, *no_turn(5, 8)), draw.normal(2, 5, 36))
+    expect.differ(still, x, 0.1, "the branches leave nothing in the stream", "Is each branch added to the stream?")
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_block_gradients_match_stored_answers(student):
+    answer, names = stored("block"), block_shapes(tiny())
+    block = student.Block(tiny()).load({name: answer[name] for name in names})
+    outcome = block.run(*(answer[name] for name in ("x", "cos", "sin")), upstream=answer["upstream"], training=True)
+    expect.gradients(outcome, {name: answer[f"grad.{name}"] for name in ("x", *names)}, 1e-2)
+
+
+@pytest.mark.points(0)
+def test_block_works_with_every_option_of_its_attention(student):
+    # Where all of these say nothing (a window of the whole text, a cap that no score comes near), they change nothing.
+    draw, _, block = drawn_block(student, 352)
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
+    plain = block(x, *tables)
+    cause = "Is the configuration handed to the attention as it is, and used nowhere else in the block?"
+    for change in ({"windows": 9}, {"attn_softcap": 1e6}, {"windows": (9, 1), "attn_softcap": 1e6}):
+        other = drawn_block(student, 352, cfg=tiny(norm_eps=1e-6, **change))[2]
+        expect.close(
+            other(x, *tables), plain, 1e-3, f"{change} should change nothing, and the output is another", cause
+        )
+
+
+@pytest.mark.points(0)
+def test_block_takes_a_cache_argument(student):
+    draw, _, block = drawn_block(student, 353)
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
+    cause = "Is forward's signature as it was given: x, cos, sin, cache=None?"
+    expect.close(block(x, *tables, None), block(x, *tables), 1e-6, "a cache of None changes the output", cause)
+
+
+@pytest.mark.points(0)
+def test_block_accepts_one_token_and_no_rows(student):
+    draw, _, block = drawn_block(student, 354)
+    expect.tensor(block(torch.zeros(0, 3, 36), *no_turn(3, 8)), (0, 3, 36), "the output for a batch of no rows")
+    x = draw.normal(3, 1, 36)
+    y, cause = block(x, *no_turn(1, 8)), "Does a squeeze drop an axis of one?"
+    longer = block(torch.cat((x, x), dim=1), *no_turn(2, 8))
+    expect.close(y, longer[:, :1], 1e-4, "one token alone is not the first token of two", cause)
+
+
+@pytest.mark.points(0)
+def test_block_has_no_longest_text(student):
+    cfg = tiny(D=6, N=2, K=1, H=4, ffn_dim=8, T_max=2048)
+    draw, _, block = drawn_block(student, 355, cfg=cfg)
+    x = draw.normal(1, 1_030, 6)
+    y, shorter = block(x, *no_turn(1_030, 4)), block(x[:, :1_027], *no_turn(1_027, 4))
+    expect.tensor(y, x.shape, "the output for T = 1,030")
+    cause = "Is there a mask, table or loop of a fixed length?"
+    expect.close(y[:, :1_027], shorter, 1e-3, "in a text of 1,030 tokens the first 1,027 come out otherwise", cause)
+
+
+@pytest.mark.points(0)
+def test_block_tells_axes_of_equal_size_apart(student):
+    draw, _, block = drawn_block(student, 356, cfg=tiny(D=8, N=4, K=4, H=2, ffn_dim=8, norm_eps=1e-6))
+    x = draw.normal(8, 9, 8)
+    got, fewer = block(x[:, :8], *no_turn(8, 2)), block(x[:3], *no_turn(9, 2))
+    cause = "Is every axis named by its place, and none found by its size?"
+    expect.close(got[:3], fewer[:, :8], 1e-3, "with B = T = D = F = N*H the values are others", cause)
+
+
+@pytest.mark.points(0)
+def test_block_accepts_strided_input(student):
+    draw, _, block = drawn_block(student, 357)
+    x = draw.normal(1, 5, 36).repeat(3, 1, 1)
+    same_in_any_layout(block, x, *no_turn(5, 8), layouts=("transposed", "expanded"), within=1e-3)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_block_objects_do_not_meet(student):
+    answer, draw = stored("block"), Draw(358)
+    small = tiny(D=10, N=2, K=2, H=4, ffn_dim=6)
+    objects_do_not_meet(
+        lambda: student.Block(small).load(draw.weights(block_shapes(small))),
+        (draw.normal(1, 3, 10), *no_turn(3, 4)),
+        lambda: student.Block(tiny()).load({name: answer[name] for name in block_shapes(tiny())})(
+            answer["x"], answer["cos"], answer["sin"]
+        ),
+        answer["y"],
+    )
+
+
+@pytest.mark.points(0)
+def test_block_runs_in_fp64(student):
+    draw, _, block = drawn_block(student, 360)
+    x = draw.normal(2, 5, 36)
+    fine = block(x, *no_turn(5, 8))
+    finer = block.double()(x.double(), *(table.double() for table in no_turn(5, 8)))
+    expect.tensor(finer, x.shape, "the output of a fp64 block", torch.float64)
+    cause = "Does every tensor that you make inside take x's dtype?"
+    expect.close(finer, fine, 1e-3, "the fp64 output is far from the fp32 one", cause)
+
+
+@pytest.mark.points(0)
+def test_block_leaves_a_large_stream_as_large(student):
+    draw, _, block = drawn_block(student, 361)
+    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
+    added = block(1e4 * x, *tables) - 1e4 * x
+    cause = "Is the stream itself left alone: no clamp, no norm and no cast on it?"
+    small = block(x, *tables) - x  # the attention adds little to a large stream, so each FFN reads another direction
+    expect.that(bool(added.abs().max() < 100 * small.abs().max()), "on a large stream the block adds more", cause)
+    expect.differ(added, 0.0, 0.1, "to a large stream the block adds nothing", cause)
+
+
+@pytest.mark.points(0)
+def test_block_leaves_torch_as_it_was(student):
+    draw, _, block = drawn_block(student, 362)
+    block.run(draw.normal(2, 3, 36), *no_turn(3, 8), upstream=draw.normal(2, 3, 36), training=True)
+    leaves_torch_as_it_was(student, "model")
+
+
+@pytest.mark.points(1)
 @pytest.mark.needs("rope")
 def test_block_matches_stored_answers(student):
     answer = stored("block")

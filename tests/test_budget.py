@@ -7,6 +7,7 @@ import pytest
 
 from machinery import expect
 from machinery.draw import Draw, added_by_shapes, drawn_like, drawn_sizes, tiny
+from machinery.kinds import leaves_torch_as_it_was
 from nanolm.config import preset
 
 # ffn_dim ----------------------------------------------------------------------------------------
@@ -167,6 +168,54 @@ def test_budget_cache_uses_bytes_per_element(student):
     got, expected = student.kv_cache_bytes_per_token(cfg, 4), 8 * cfg.L * cfg.K * cfg.H
     cause = "Is bytes_per_element used, and are these bytes, not bits?"
     expect.that(got == expected, "the cache per token at 4 bytes is wrong", cause, expected, got)
+
+
+@pytest.mark.points(0)
+def test_budget_of_edge_and_equal_sizes(student):
+    cause = "Is every size read under its own name, whatever the others are?"
+    for sizes in (
+        {"L": 1, "V": 1, "D": 1, "N": 1, "K": 1, "H": 2, "ffn_dim": 1},
+        {"L": 8, "V": 8, "D": 8, "N": 8, "K": 8, "H": 8, "ffn_dim": 8},
+        {"L": 4, "V": 64, "D": 16, "N": 4, "K": 1, "H": 4, "ffn_dim": 16},
+    ):
+        cfg = tiny(**sizes)
+        what = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        counted(student, cfg, added_by_shapes(cfg, None), f"a model of {what} comes out wrong", cause)
+        got, expected = student.kv_cache_bytes_per_token(cfg), 4 * cfg.L * cfg.K * cfg.H
+        expect.that(got == expected, f"the cache per token for {what} is wrong", cause, expected, got)
+
+
+@pytest.mark.points(0)
+def test_budget_of_pairs_of_options(student):
+    cause = "Do tying, QK-norm and the number of key/value heads change the count each by itself?"
+    sizes = drawn_sizes(431)
+    for changes in (
+        {"tie_embeddings": True, "K": sizes.N},
+        {"tie_embeddings": True, "K": 1},
+        {"windows": 3, "attn_softcap": 2.0, "final_softcap": 3.0, "T_max": 9, "norm_eps": 1.0},
+    ):
+        cfg = sizes.but(**changes)
+        counted(student, cfg, added_by_shapes(cfg, None), f"the count with {changes} comes out wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_budget_of_very_large_models(student):
+    cfg = preset("llama3-8b").but(L=126, D=16_384, N=128, K=8, H=128, ffn_dim=53_248)  # Llama 3.1 405B
+    cause = "Are these Python's whole numbers, which have no end, and no fp32 or int32?"
+    counted(student, cfg, added_by_shapes(cfg, None), "Llama 3.1 405B comes out wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_budget_leaves_the_configuration_and_torch_as_they_are(student):
+    cfg, cause = drawn_sizes(432), "Does the function only read cfg, and keep nothing of an earlier one?"
+    first = student.count_parameters(cfg), student.kv_cache_bytes_per_token(cfg)
+    bigger = cfg.but(V=cfg.V + 1, L=cfg.L + 1)
+    counted(student, bigger, added_by_shapes(bigger, None), "a second configuration comes out wrong", cause)
+    for name, number in zip(("count_parameters", "kv_cache_bytes_per_token"), first, strict=True):
+        outcome = getattr(student, name).run(cfg)
+        expect.that(outcome.output == number, f"{name} of the same configuration gives two answers", cause)
+        expect.that(outcome.inputs[0] == cfg, f"{name} changes the configuration", cause)
+    leaves_torch_as_it_was(student, "budget")
 
 
 # Numbers of the lessons that follow from the two functions --------------------------------------

@@ -9,6 +9,7 @@ import torch
 
 from machinery import expect
 from machinery.draw import Draw, model_shapes, tiny
+from machinery.kinds import MODES
 from machinery.stored import stored
 
 PARTS_FIRST = "Which part's tests are red? Start there: this test only adds the parts up."
@@ -91,3 +92,27 @@ def test_logits_survive_a_copy_and_a_step(student):
     expect.close(twin(tokens), before, 1e-4, "training a model changed its copy", "Do two modules share a tensor?")
     cause = "Are the weights used that are trained?"
     expect.differ(model(tokens), before, 1e-4, "a training step changes nothing", cause)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_logits_are_the_same_in_training(student):
+    answer, model = stored_model(student, "untied")
+    outcome = model.run(answer["untied.tokens"], upstream=Draw(371).normal(2, 9, 61), training=True)
+    logits = outcome.output
+    expect.close(logits, answer["untied.logits"], 1e-2, "in training the logits are others than in evaluation", MODES)
+    for name in model_shapes(tiny()):
+        grad = outcome.grads.get(name)
+        reaches = grad is not None and bool(grad.abs().sum() > 0)
+        expect.that(reaches, f"no gradient of the logits reaches {name}", "Which part keeps it from going on?")
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_logits_of_sizes_that_coincide(student):
+    cfg = tiny(V=8, D=8, N=2, K=2, H=4, ffn_dim=8)
+    model = student.LanguageModel(cfg).load(Draw(374).weights(model_shapes(cfg)))
+    tokens = Draw(375).tokens(8, 9, V=8)
+    got, fewer = model(tokens[:, :8]), model(tokens[:3])
+    cause = "Is every axis named by its place, and none found by its size?"
+    expect.close(got[:3], fewer[:, :8], 1e-2, "with B = T = V = D = F = N*H the logits are others", cause)

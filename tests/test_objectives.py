@@ -10,6 +10,7 @@ import torch
 
 from machinery import expect
 from machinery.draw import Draw
+from machinery.kinds import leaves_torch_as_it_was, on_meta, same_in_any_layout, same_with_gradients
 
 IGNORED = -100
 
@@ -64,6 +65,7 @@ def test_objectives_loss_ignores_masked_targets(student):
     got = student.causal_lm_loss(logits, tokens)
     expect.close(got, (5 * first + short) / 6, 1e-4, "ignored targets change the mean", cause)
     expect.differ(got, 0.0, 0.1, "a model that is not sure has no loss", "Is the result the mean of -log p?")
+    expect.differ(first, short, 1e-3, "two texts cost the same", "Is the result the mean of -log p?")
     tokens = draw.tokens(2, 6, V=7)
     largest = int(tokens[:, 1:].max())  # of the targets, is the one that does not count
     by_token = student.causal_lm_loss(logits, tokens, largest)
@@ -112,6 +114,71 @@ def test_objectives_loss_has_a_gradient_and_leaves_its_inputs(student):
     expect.close(last, 0.0, 1e-7, "the logits at the last position get a gradient", cause)
     for got, given in zip(outcome.inputs, (logits, tokens), strict=True):
         expect.identical(got, given, "the caller's tensor was changed", "Is there an operation in place?")
+
+
+def right_loss(logits, tokens):
+    """The mean of -log p over all targets, in fp64."""
+    logits = logits.double()
+    at_targets = logits[:, :-1].gather(2, tokens[:, 1:, None])[..., 0]
+    return float((logits[:, :-1].logsumexp(dim=-1) - at_targets).mean())
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_gradient_is_the_softmax_less_the_target(student):
+    draw = Draw(441)
+    logits, tokens = draw.normal(2, 5, 7, std=2.0), draw.tokens(2, 5, V=7)
+    outcome = same_with_gradients(student.causal_lm_loss, (logits, tokens), torch.tensor(1.0))
+    expected = torch.zeros(2, 5, 7)
+    expected[:, :-1] = logits[:, :-1].softmax(dim=-1) - torch.nn.functional.one_hot(tokens[:, 1:], 7)
+    cause = "Is something detached, or rounded on the way?"
+    expect.that(outcome.grad is not None, "no gradient reaches the logits", cause)
+    expect.close(outcome.grad, expected / 8, 1e-4, "the gradient of the logits is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_without_targets_has_a_gradient_of_zero(student):
+    upstream, nothing = torch.tensor(1.0), torch.full((1, 4), IGNORED)
+    cause = "What is 0 divided by 0, and its derivative? clamp the count at 1."
+    for logits, tokens in ((torch.ones(1, 4, 7), nothing), (torch.ones(2, 1, 7), torch.zeros(2, 1, dtype=torch.long))):
+        outcome = student.causal_lm_loss.run(logits, tokens, upstream=upstream)
+        expect.close(outcome.output, 0.0, 1e-6, "a text with no target at all has a loss", cause)
+        if outcome.grad is not None:  # a plain 0 that hangs on nothing is right too
+            expect.close(outcome.grad, 0.0, 1e-6, "a text with no target at all gives a gradient", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_of_edge_equal_and_long_sizes(student):
+    draw, cause = Draw(442), "Is every axis named by its place, and nothing of a fixed length?"
+    for B, T, V in ((1, 2, 1), (1, 2, 3), (5, 5, 5), (3, 4, 3), (1, 1_100, 5)):
+        logits, tokens = draw.normal(B, T, V, std=2.0), draw.tokens(B, T, V=V)
+        symptom = f"the loss for B = {B}, T = {T}, V = {V} is wrong"
+        expect.close(student.causal_lm_loss(logits, tokens), right_loss(logits, tokens), 1e-4, symptom, cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_takes_any_dtype_and_layout(student):
+    draw = Draw(443)
+    logits, tokens = draw.normal(1, 6, 7, std=2.0).repeat(3, 1, 1), draw.tokens(1, 6, V=7).repeat(3, 1)
+    exact = right_loss(logits, tokens)
+    for dtype, within in ((torch.float64, 1e-5), (torch.float16, 1e-2)):
+        loss = student.causal_lm_loss(logits.to(dtype), tokens)
+        wide = loss.dtype in (torch.float32, torch.float64)
+        expect.that(wide, f"the loss of {dtype} logits is too coarse", "Is it at least fp32?", "fp32", loss.dtype)
+        expect.close(
+            loss, exact, within, f"the loss of {dtype} logits is wrong", "Are logits cast to fp32 where coarser?"
+        )
+    same_in_any_layout(student.causal_lm_loss, logits, tokens, layouts=("transposed", "expanded"), within=1e-4)
+    expect.stays_on_meta(lambda: student.causal_lm_loss(on_meta(2, 5, 7), on_meta(2, 5, dtype=torch.long)), ())
+
+
+@pytest.mark.points(0)
+def test_objectives_loss_of_very_large_logits(student):
+    logits = torch.tensor([[[1e4, -1e4, 0.0], [0.0, 0.0, 0.0]], [[3e4, 3e4, -3e4], [0.0, 0.0, 0.0]]])
+    cause = "Does something overflow, or end in a clamp? log_softmax and logsumexp take any logits."
+    for targets, expected in (([0, 0], math.log(2) / 2), ([2, 1], 1e4 / 2 + math.log(2) / 2)):
+        tokens = torch.tensor([[0, targets[0]], [0, targets[1]]])
+        loss = student.causal_lm_loss(logits, tokens)
+        expect.close(loss / expected, 1.0, 1e-3, "the loss of logits of 10,000 is off by a factor", cause)
 
 
 # z_loss -----------------------------------------------------------------------------------------
@@ -171,6 +238,37 @@ def test_objectives_zloss_pulls_log_z_to_zero(student):
     expect.that(outcome.grad is not None, "no gradient reaches the logits", "Is there a detach or an .item()?")
     cause = "Does the gradient flow through log Z: 2 log Z times the softmax?"
     expect.close(outcome.grad, 3.0, 1e-3, "the gradient at log Z = 3 is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_zloss_gradient_is_its_formulas(student):
+    draw = Draw(444)
+    logits = draw.normal(2, 3, 5, std=2.0)
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    outcome = student.z_loss.run(logits, 0.5, mask, upstream=torch.tensor(1.0))
+    log_z = logits.logsumexp(dim=-1, keepdim=True)
+    cause = "Does every position that counts give coefficient * 2 log Z * softmax / their number?"
+    expect.close(outcome.output, float(0.5 * (log_z[..., 0] ** 2)[mask].mean()), 1e-3, "the z-loss is wrong", cause)
+    expect.that(outcome.grad is not None, "no gradient reaches the logits", cause)
+    expected = 0.5 * 2 * log_z * logits.softmax(dim=-1) * mask[..., None] / 4
+    expect.close(outcome.grad, expected, 1e-3, "the gradient of the logits is wrong", cause)
+    nothing = student.z_loss.run(logits, 0.5, torch.zeros(2, 3, dtype=torch.bool), upstream=torch.tensor(1.0))
+    if nothing.grad is not None:
+        cause = "What is 0 divided by 0, and its derivative?"
+        expect.close(nothing.grad, 0.0, 1e-6, "where no position counts there is a gradient", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_zloss_takes_any_shape_and_layout(student):
+    draw, cause = Draw(445), "Does the code name the last axis only, and no rank?"
+    for shape in ((5,), (1, 1), (4, 4, 4), (2, 3, 2, 5), (1, 1_100, 3)):
+        logits = draw.normal(*shape, std=2.0)
+        expected = float(logits.double().logsumexp(dim=-1).pow(2).mean())
+        expect.close(student.z_loss(logits, 1.0), expected, 1e-3, f"the z-loss of logits of {shape} is wrong", cause)
+    same_in_any_layout(student.z_loss, draw.normal(1, 3, 4, 5).repeat(2, 1, 1, 1), 1.0, layouts=("transposed",))
+    large = student.z_loss(torch.full((1, 2, 3), 1e4), 1e-4)
+    expect.close(large / 1e4, 1.0, 1e-2, "the z-loss of logits of 10,000 is off by a factor", "Does exp overflow?")
+    expect.stays_on_meta(lambda: student.z_loss(on_meta(2, 5, 7)), ())
 
 
 # Masked LM --------------------------------------------------------------------------------------
@@ -294,3 +392,51 @@ def test_objectives_spans_at_the_edges(student):
     inputs, targets = student.span_corruption(tokens, [], sentinels[:1])
     expect.same(inputs.tolist(), tokens.tolist(), "without spans the inputs change", cause)
     expect.same(targets.tolist(), [99], "without spans the targets are not the last sentinel", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_of_targets_at_their_edges(student):
+    cause = "Does it hold where nothing is left to ask for, and where everything is?"
+    tokens = torch.arange(10, 18).view(2, 4)
+    everything, nothing = student.prefix_lm_targets(tokens, 0), student.prefix_lm_targets(tokens, 4)
+    expect.same(everything.tolist(), tokens.tolist(), "with a prefix of 0 the targets are not the tokens", cause)
+    expect.same(nothing.tolist(), [[IGNORED] * 4] * 2, "with a prefix of the whole text something is asked for", cause)
+    for T, prefix in ((1, 0), (1, 1), (3, 3), (70, 65)):
+        mask = student.prefix_lm_mask(T, prefix)
+        expect.tensor(mask, (T, T), f"prefix_lm_mask({T}, {prefix})", torch.bool)
+        right = [[s <= t or s < prefix for s in range(T)] for t in range(T)]
+        expect.same(mask.tolist(), right, f"the mask for T = {T}, prefix = {prefix} is wrong", cause)
+    for rate, noise in ((0.0, 0.0), (1.0, 0.999)):
+        _, asked = student.masked_lm_corruption(tokens, torch.full((2, 4), noise), tokens + 100, 9, rate)
+        expected = tokens.tolist() if rate else [[IGNORED] * 4] * 2
+        expect.same(asked.tolist(), expected, f"at rate {rate:g} the targets are wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_objectives_spans_of_a_long_text(student):
+    tokens, sentinels = torch.arange(1_100), torch.arange(2_000, 2_021)
+    spans = [(50 * i + 7, 3) for i in range(20)]
+    outcome = student.span_corruption.run(tokens, spans, sentinels)
+    inputs, targets = outcome.output
+    cause = "Is nothing of a fixed length, and does each span have its own sentinel?"
+    expect.tensor(inputs, (1_100 - 60 + 20,), "the inputs of 1,100 tokens and 20 spans")
+    expect.tensor(targets, (60 + 21,), "the targets of 1,100 tokens and 20 spans")
+    expect.same(targets[-5:].tolist(), [2_019, 957, 958, 959, 2_020], "the end of the targets is wrong", cause)
+    expect.same(inputs.dtype, tokens.dtype, "the inputs have another dtype than the tokens", cause)
+    for got, given in zip((outcome.inputs[0], outcome.inputs[2]), (tokens, sentinels), strict=True):
+        expect.identical(got, given, "the caller's tensor was changed", "Do you write into tokens or sentinels?")
+    expect.same(outcome.inputs[1], spans, "the caller's list of spans was changed", "Do you pop from it, or sort it?")
+
+
+@pytest.mark.points(0)
+def test_objectives_keep_their_inputs_and_torchs_settings(student):
+    draw = Draw(446)
+    logits, mask = draw.normal(2, 5, 7), torch.tensor([[True] * 5, [False] * 5])
+    inputs = student.z_loss.run(logits, 0.5, mask, upstream=torch.tensor(1.0)).inputs
+    for got, given in zip((inputs[0], inputs[2]), (logits, mask), strict=True):
+        expect.identical(got, given, "the caller's tensor was changed", "Is there an operation in place?")
+    tokens, noise = draw.tokens(2, 6, V=61), draw.uniform(2, 6)
+    inputs = student.masked_lm_corruption.run(tokens, noise, tokens + 100, 9).inputs
+    for got, given in zip(inputs[:3], (tokens, noise, tokens + 100), strict=True):
+        expect.identical(got, given, "the caller's tensor was changed", "Do you write into tokens or noise?")
+    leaves_torch_as_it_was(student, "objectives")

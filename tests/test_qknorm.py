@@ -10,8 +10,19 @@ import pytest
 import torch
 
 from machinery import expect
-from machinery.attending import drawn_qknorm, matches_stored, narrow, turn, weight_of_token_0
+from machinery.attending import (
+    drawn_qknorm,
+    gradients_match_stored,
+    matches_stored,
+    narrow,
+    same_for_any_number_of_heads,
+    turn,
+    weight_of_token_0,
+    window_is_a_slice,
+    windowed_mask,
+)
 from machinery.draw import Draw, attention_shapes, no_turn, tiny
+from machinery.kinds import same_in_training
 
 ALL = slice(None)
 
@@ -94,6 +105,47 @@ def test_qknorm_keeps_the_scale(student):
     got, expected = weight_of_token_0(student, cfg, 5.0), 1 / (1 + math.exp(-math.sqrt(cfg.H)))  # 0.9594047
     cause = "Is it an RMS norm (length sqrt(H)), with the division by sqrt(H) kept?"
     expect.close(got, expected, 1e-3, "the weight of the best match is wrong", cause)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rmsnorm")
+def test_qknorm_is_the_same_in_training(student):
+    x, part = drawn_qknorm(student, 391)
+    same_in_training(part, (x, *no_turn(5, 8)), Draw(392).normal(2, 5, 36))
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope", "rmsnorm")
+def test_qknorm_gradients_match_stored_answers(student):
+    drawn_qknorm(student, 393)
+    gradients_match_stored(student, "depth", "qknorm", tiny(qk_norm=True))
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rmsnorm")
+def test_qknorm_works_for_any_number_of_heads(student):
+    drawn_qknorm(student, 394)
+    same_for_any_number_of_heads(student, 395, tiny(qk_norm=True))
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rmsnorm", "softcap")
+def test_qknorm_works_with_a_cap(student):
+    drawn_qknorm(student, 396)
+    student.softcap(torch.ones(1), 2.0)
+    cfg = narrow(qk_norm=True, attn_softcap=2.0)  # normed, the scaled score is sqrt(H); capped, 2 tanh(sqrt(H) / 2)
+    got = weight_of_token_0(student, cfg, 5.0)
+    cause = "With both, does the norm come first and the cap after the scale? Neither switches the other one off."
+    expected = 1 / (1 + math.exp(-2 * math.tanh(math.sqrt(cfg.H) / 2)))
+    expect.close(got, expected, 1e-3, "with QK-norm and a cap the weight of the best match is wrong", cause)
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rmsnorm", "window")
+def test_qknorm_works_with_a_window(student):
+    drawn_qknorm(student, 397)
+    windowed_mask(student, 5, 5, 2)
+    window_is_a_slice(student, 398, qk_norm=True)
 
 
 @pytest.mark.points(1)

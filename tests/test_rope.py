@@ -11,6 +11,7 @@ import torch
 
 from machinery import expect
 from machinery.draw import Draw
+from machinery.kinds import asked_elsewhere, leaves_torch_as_it_was, on_meta, same_in_any_layout, same_with_gradients
 from machinery.stored import stored
 
 STEPS = torch.tensor([1.0, 0.5, 0.25, 0.125])  # frequencies that fp32 holds exactly, H = 8
@@ -341,11 +342,116 @@ def test_rope_accepts_axes_of_one(student):
 
 @pytest.mark.points(0)
 def test_rope_accepts_strided_input(student):
-    x, positions = Draw(42).normal(2, 4, 3, 8), torch.tensor([3, 7, 1, 9])
-    heads = x.transpose(1, 2)  # (B, N, T, H), as the attention has it
-    cause = "Does a .view() need memory in one piece? Try reshape, or a contiguous copy."
-    right = turned(student, heads.contiguous(), positions)
-    expect.close(turned(student, heads, positions), right, 1e-5, "a transposed input gives other values", cause)
+    x = Draw(42).normal(1, 3, 4, 8).repeat(2, 1, 1, 1)  # (B, N, T, H), as the attention has it after a transpose
+    tables = cos_sin(torch.tensor([3, 7, 1, 9]))
+    same_in_any_layout(student.apply_rope, x, *tables, layouts=("transposed", "expanded"))
+
+
+@pytest.mark.points(0)
+def test_rope_is_the_same_with_gradients(student):
+    draw, tables = Draw(321), cos_sin(torch.tensor([3, 7, 1, 9]))
+    x, upstream = draw.normal(2, 3, 4, 8), draw.normal(2, 3, 4, 8)
+    outcome = same_with_gradients(student.apply_rope, (x, *tables), upstream)
+    expect.differ(outcome.output, x, 0.1, "where gradients are on x is not turned", "Is the turned x what you return?")
+    cause = "Is something detached? The way back turns by the same angle, the other way round."
+    expect.that(outcome.grad is not None, "no gradient reaches x", cause)
+    back = student.apply_rope(upstream, tables[0], -tables[1])
+    expect.close(outcome.grad, back, 1e-4, "the gradient is not turned back", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_has_no_longest_text(student):
+    x, tables = Draw(322).normal(1, 1, 1_100, 8), cos_sin(torch.arange(1_100))
+    y, cause = student.apply_rope(x, *tables), "Is there a table or a loop of a fixed length?"
+    expect.tensor(y, x.shape)
+    end = student.apply_rope(x[:, :, -3:], *(table[-3:] for table in tables))
+    expect.close(y[:, :, -3:], end, 1e-5, "the last of 1,100 tokens come out wrong", cause)
+    for got, right in zip(student.rope_cos_sin(torch.arange(1_100), STEPS), tables, strict=True):
+        expect.close(got, right, 1e-3, "cos or sin of 1,100 positions is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_accepts_no_tokens(student):
+    for shape in ((2, 3, 0, 8), (0, 3, 4, 8)):
+        x, tables = torch.zeros(shape), cos_sin(torch.arange(shape[-2]))
+        expect.tensor(student.apply_rope(x, *tables), shape, f"the output for an input of shape {shape}")
+
+
+@pytest.mark.points(0)
+def test_rope_tells_axes_of_equal_size_apart(student):
+    draw = Draw(323)
+    x, positions = draw.normal(4, 4, 4, 8), torch.tensor([3, 7, 1, 9])  # B = N = T = H/2
+    cause = "Is every axis named by its place, and none found by its size?"
+    for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
+        expect.close(got, right, 1e-5, "with as many positions as pairs cos or sin is wrong", cause)
+    y, longer = turned(student, x, positions), torch.cat((x, x[:, :, :1]), dim=2)
+    expected = turned(student, longer, torch.tensor([3, 7, 1, 9, 2]))[:, :, :4]
+    expect.close(y, expected, 1e-5, "with B = N = T = H/2 the values are others", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_takes_tables_of_another_dtype(student):
+    x, tables = Draw(324).normal(2, 3, 4, 8), cos_sin(torch.tensor([3, 7, 1, 9]))
+    exact = student.apply_rope(x, *tables)
+    expect.differ(exact, x, 0.1, "x is not turned", "Is the turned x what you return?")
+    cause = "Is the result cast to the dtype of x, whatever the tables have?"
+    for dtype, table, within in (
+        (torch.float32, torch.float64, 1e-4),
+        (torch.float32, torch.bfloat16, 0.1),
+        (torch.bfloat16, torch.bfloat16, 0.2),
+        (torch.float64, torch.float32, 1e-4),
+    ):
+        y = student.apply_rope(x.to(dtype), *(each.to(table) for each in tables))
+        expect.tensor(y, x.shape, f"the output for a {dtype} input and {table} tables", dtype)
+        expect.close(y, exact, within, f"the output for a {dtype} input and {table} tables is far off", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_cos_sin_takes_positions_of_any_dtype(student):
+    positions = torch.tensor([3, 100, 7, 41])
+    cause = "Is everything brought to fp32 before the product, whatever comes in?"
+    for dtype, frequencies in ((torch.int32, STEPS), (torch.float64, STEPS), (torch.int64, STEPS.double())):
+        for got, right in zip(student.rope_cos_sin(positions.to(dtype), frequencies), cos_sin(positions), strict=True):
+            expect.close(got, right, 1e-4, f"cos or sin of {dtype} positions is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_keeps_no_table_of_another_dtype_or_device(student):
+    positions, x = torch.arange(1, 5), Draw(325).normal(1, 2, 4, 8)
+    asked_elsewhere(
+        lambda: student.rope_cos_sin(torch.empty(4, dtype=torch.int64, device="meta"), STEPS),
+        lambda: student.apply_rope(on_meta(1, 2, 4, 8), on_meta(4, 4), on_meta(4, 4)),
+        lambda: student.rope_cos_sin(positions.bfloat16(), STEPS),
+    )
+    cause = "Is a table kept from another call, under a key without dtype and device?"
+    for got, right in zip(student.rope_cos_sin(positions, STEPS), cos_sin(positions), strict=True):
+        expect.tensor(got, right.shape)
+        expect.same(got.device.type, "cpu", "after a call on another device the table lies there", cause)
+        expect.close(got, right, 1e-4, "after a call in another dtype or device cos or sin is wrong", cause)
+    y = turned(student, x, positions)
+    expect.tensor(y, x.shape, "apply_rope's output after a call on another device", torch.float32)
+    expect.same(y.device.type, "cpu", "after a call on another device the result lies there", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_takes_values_of_any_size(student):
+    x, positions = Draw(326).normal(1, 2, 4, 8), torch.tensor([3, 7, 1, 9])
+    plain = turned(student, x, positions)
+    cause = "Is something clamped or rounded on the way? A turn of ten times x is ten times the turn."
+    for size in (1e-10, 1e10):
+        y = turned(student, x * size, positions)
+        expect.close(y / size, plain, 1e-4, f"an input of size {size:g} is not turned like others", cause)
+    cause = "Is a position below 0 a smaller angle, and not counted from the end?"
+    below = torch.tensor([-1, -7, 3])
+    for got, right in zip(student.rope_cos_sin(below, STEPS), cos_sin(below), strict=True):
+        expect.close(got, right, 1e-5, "cos or sin of a position below 0 is wrong", cause)
+
+
+@pytest.mark.points(0)
+def test_rope_leaves_torch_as_it_was(student):
+    tables = student.rope_cos_sin(torch.arange(4), student.rope_frequencies(8))
+    student.apply_rope.run(torch.ones(1, 4, 8), *tables, upstream=torch.ones(1, 4, 8))
+    leaves_torch_as_it_was(student, "rope")
 
 
 @pytest.mark.points(0)

@@ -5,10 +5,22 @@ that the code does not look at yet counts as not started, not as wrong.
 """
 
 import pytest
+import torch
 
 from machinery import expect
-from machinery.attending import attention, matches_stored, picture, right_picture, windowed_mask
+from machinery.attending import (
+    attention,
+    follows_long_texts,
+    gradients_match_stored,
+    matches_stored,
+    picture,
+    right_picture,
+    same_for_any_number_of_heads,
+    window_is_a_slice,
+    windowed_mask,
+)
 from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
+from machinery.kinds import objects_do_not_meet, same_in_training
 from nanolm.config import preset
 
 
@@ -123,6 +135,90 @@ def test_window_reaches_every_layer_of_the_model(student):
     got = "".join("x" if float(m) > 1e-6 else "." for m in moved)
     cause = "Does the block tell its attention which layer it is?"
     expect.same(got, "xxx...", "token 0 is seen by the wrong tokens (windows 1 and 3, x = sees it)", cause)
+
+
+@pytest.mark.points(0)
+def test_window_of_edge_sizes(student):
+    cause = "Does query t, token S - T + t, see itself and the w - 1 tokens before it, also with one query?"
+    for T, S, w in ((1, 4, 2), (1, 1, 1), (3, 4, 1), (4, 4, 4), (2, 5, 5), (2, 5, 6), (4, 5, 3)):
+        symptom = f"{T} queries over {S} keys with window {w} see the wrong tokens (x = may attend)"
+        expect.same(picture(windowed_mask(student, T, S, w)), right_picture(T, S, w), symptom, cause)
+
+
+@pytest.mark.points(0)
+def test_window_has_no_longest_text(student):
+    windowed_mask(student, 5, 5, 2)
+    mask = student.causal_mask(3, 1_100, 1_050)
+    expect.tensor(mask, (3, 1_100), "causal_mask(3, 1100, 1050)", torch.bool)
+    cause = "Is there a mask of a fixed length that is cut to size?"
+    counted = [int(row.sum()) for row in mask]
+    expect.same(counted, [1_050] * 3, "three queries with a window of 1,050 see another number of keys", cause)
+    follows_long_texts(student, 411, windows=1_029)
+
+
+@pytest.mark.points(0)
+def test_window_is_the_same_in_training(student):
+    windowed_mask(student, 5, 5, 2)
+    cfg, draw = tiny(windows=3), Draw(412)
+    part = attention(student, cfg, draw.weights(attention_shapes(cfg)))
+    same_in_training(part, (draw.normal(2, 6, 36), *no_turn(6, 8)), draw.normal(2, 6, 36))
+
+
+@pytest.mark.points(0)
+@pytest.mark.needs("rope")
+def test_window_gradients_match_stored_answers(student):
+    windowed_mask(student, 5, 5, 2)
+    gradients_match_stored(student, "depth", "window", tiny(windows=3))
+
+
+@pytest.mark.points(0)
+def test_window_is_a_slice_of_the_text(student):
+    windowed_mask(student, 5, 5, 2)
+    window_is_a_slice(student, 413)
+
+
+@pytest.mark.points(0)
+def test_window_works_for_any_number_of_heads(student):
+    windowed_mask(student, 5, 5, 2)
+    same_for_any_number_of_heads(student, 414, tiny(windows=3))
+
+
+@pytest.mark.points(0)
+def test_window_tells_axes_of_equal_size_apart(student):
+    windowed_mask(student, 5, 5, 2)
+    cfg, draw = tiny(N=4, K=2, D=16, H=4, windows=4), Draw(415)
+    part, x = attention(student, cfg, draw.weights(attention_shapes(cfg))), draw.normal(4, 6, 16)
+    got, fewer = part(x[:, :4], *no_turn(4, 4)), part(x[:3], *no_turn(6, 4))
+    cause = "Is every axis named by its place, and none found by its size?"
+    expect.close(got[:3], fewer[:, :4], 1e-4, "with B = N = T = H = w the values are others", cause)
+
+
+@pytest.mark.points(0)
+def test_window_runs_in_bf16_and_on_its_device(student):
+    windowed_mask(student, 5, 5, 2)
+    cfg, draw = tiny(windows=3), Draw(416)
+    part, x = attention(student, cfg, draw.weights(attention_shapes(cfg))), draw.normal(2, 6, 36)
+    fine = part(x, *no_turn(6, 8))
+    y = part.copy().bfloat16()(x.bfloat16(), *no_turn(6, 8))
+    expect.tensor(y, x.shape, "the output of a bf16 attention with a window", torch.bfloat16)
+    cause = "With a window, does every tensor that you make inside take x's dtype and device?"
+    expect.close((y.float() - fine).norm() / fine.norm(), 0.0, 0.2, "with a window the bf16 output is far off", cause)
+    table = torch.empty(6, 4, device="meta")
+    expect.stays_on_meta(lambda: part.to_meta()(torch.empty(2, 6, 36, device="meta"), table, table), (2, 6, 36))
+
+
+@pytest.mark.points(0)
+def test_window_objects_do_not_meet(student):
+    windowed_mask(student, 5, 5, 2)
+    draw = Draw(417)
+    weights, x = draw.weights(attention_shapes(tiny())), draw.normal(2, 6, 36)
+    alone = attention(student, tiny(), weights)(x[:, 3:], *no_turn(3, 8))[:, -1]  # the last sees three tokens
+    objects_do_not_meet(
+        lambda: attention(student, tiny(windows=2), weights),
+        (x, *no_turn(6, 8)),
+        lambda: attention(student, tiny(windows=3), weights)(x, *no_turn(6, 8))[:, -1],
+        alone,
+    )
 
 
 @pytest.mark.points(0)

@@ -27,6 +27,16 @@ def right(part, weights, *inputs):
         return part(*(i.double() if i.is_floating_point() else i for i in inputs))
 
 
+def right_gradients(part, weights, upstream, x, *tables):
+    """The gradients in fp64 of sum(output * upstream), of x and of every weight, under their names, and upstream."""
+    leaf = x.double().requires_grad_()
+    part = part.double()
+    part.load_state_dict({name: tensor.double() for name, tensor in weights.items()})
+    (part(leaf, *(table.double() for table in tables)) * upstream.double()).sum().backward()
+    grads = {name: parameter.grad for name, parameter in part.named_parameters()}
+    return {"upstream": upstream, **{f"grad.{name}": grad for name, grad in {"x": leaf.grad, **grads}.items()}}
+
+
 def turn(positions, H, theta):
     """cos and sin in fp32, as a student's code gets them."""
     return REFERENCE.rope_cos_sin(positions, REFERENCE.rope_frequencies(H, theta))
@@ -40,6 +50,7 @@ def modules(seed):
     norm = REFERENCE.RMSNorm(10, 0.1).double()
     norm.load_state_dict({"weight": scale.double()})
     (norm(leaf) * upstream.double()).sum().backward()
+    swiglu_gradients = right_gradients(REFERENCE.SwiGLU(12, 20), ffn, Draw(seed + 11).normal(2, 3, 12), u)
     return {
         "rmsnorm.weight": gain,
         "rmsnorm.x": x,
@@ -47,6 +58,7 @@ def modules(seed):
         **{f"swiglu.{name}": tensor for name, tensor in ffn.items()},
         "swiglu.x": u,
         "swiglu.y": right(REFERENCE.SwiGLU(12, 20), ffn, u),
+        **{f"swiglu.{name}": tensor for name, tensor in swiglu_gradients.items()},
         "backward.x": leaf.detach().float(),
         "backward.upstream": upstream,
         "backward.weight": scale,
@@ -71,17 +83,25 @@ def attention(seed):
         cfg = preset("tiny").but(N=N, K=K)
         weights, x = draw.weights(attention_shapes(cfg)), draw.normal(2, 7, cfg.D)
         cos, sin = turn(torch.arange(5, 12), cfg.H, cfg.rope_theta)
-        y = right(REFERENCE.GroupedQueryAttention(cfg), weights, x, cos, sin)
-        found = {"x": x, "cos": cos, "sin": sin, "y": y, **weights}
+        found = {"x": x, "cos": cos, "sin": sin, **right_attention(cfg, weights, Draw(seed + 13), x, cos, sin)}
         tensors |= {f"{name}.{key}": tensor for key, tensor in found.items()}
     return tensors
+
+
+def right_attention(cfg, weights, draw, *given):
+    """Weights, output and gradients of one attention."""
+    y = right(REFERENCE.GroupedQueryAttention(cfg), weights, *given)
+    upstream = draw.normal(*y.shape)
+    return {"y": y, **weights, **right_gradients(REFERENCE.GroupedQueryAttention(cfg), weights, upstream, *given)}
 
 
 def block(seed):
     draw, cfg = Draw(seed + 4), preset("tiny")
     weights, x = draw.weights(block_shapes(cfg)), draw.normal(2, 7, cfg.D)
     cos, sin = turn(torch.arange(7), cfg.H, cfg.rope_theta)
-    return {"x": x, "cos": cos, "sin": sin, "y": right(REFERENCE.Block(cfg), weights, x, cos, sin), **weights}
+    y = right(REFERENCE.Block(cfg), weights, x, cos, sin)
+    gradients = right_gradients(REFERENCE.Block(cfg), weights, Draw(seed + 14).normal(*y.shape), x, cos, sin)
+    return {"x": x, "cos": cos, "sin": sin, "y": y, **weights, **gradients}
 
 
 def logits(seed):
@@ -104,8 +124,7 @@ def depth(seed):
         cfg = preset("tiny").but(**change)
         weights, x = draw.weights(attention_shapes(cfg)), draw.normal(2, 7, cfg.D)
         cos, sin = turn(torch.arange(7), cfg.H, cfg.rope_theta)
-        y = right(REFERENCE.GroupedQueryAttention(cfg), weights, x, cos, sin)
-        found = {"x": x, "cos": cos, "sin": sin, "y": y, **weights}
+        found = {"x": x, "cos": cos, "sin": sin, **right_attention(cfg, weights, Draw(seed + 16), x, cos, sin)}
         tensors |= {f"{name}.{key}": tensor for key, tensor in found.items()}
     return tensors
 

@@ -14,6 +14,7 @@ from nanolm.asking.counting import COUNTS
 from nanolm.asking.subject import FUNCTIONS, Outcome, Subject, in_chunks, token_by_token
 from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
+from nanolm.settings import SETTINGS
 
 MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS
 OUTCOME_FIELDS = {"output", "inputs", "grad", "grads", "cache", "cache_length"}
@@ -206,6 +207,13 @@ class RemoteSubject(Subject):
         ]
         return Outcome(**answer)
 
+    def changed_settings(self, module):
+        """Names of the calls by which the import of this file, or what was asked so far, has changed a setting."""
+        answer = self.ask("changed", module)
+        if not isinstance(answer, list) or not all(name in SETTINGS for name in answer):
+            self.office.refuse("it does not name settings")
+        return self.noted(answer)
+
     def _built(self, name, args, kwargs):
         handle = self.office.new_handle()
         self.office.order("build", name, args, kwargs, **{"as": handle})
@@ -237,9 +245,10 @@ class RemoteFunction:
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs).output
 
-    def run(self, *args, upstream=None, by_hand=False, **kwargs):
+    def run(self, *args, upstream=None, by_hand=False, layout="", **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument, `by_hand` not even inside."""
-        answer = self.subject.ask("function", self.name, args, {"upstream": upstream, "by_hand": by_hand, **kwargs})
+        more = {"upstream": upstream, "by_hand": by_hand, "layout": layout}
+        answer = self.subject.ask("function", self.name, args, more | kwargs)
         return self.subject.outcome(answer, args)
 
 
@@ -252,17 +261,17 @@ class RemotePart:
     def __call__(self, *args):
         return self.run(*args).output
 
-    def run(self, *args, upstream=None):
-        """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
-        return self.subject.outcome(self._ask("run", *args, upstream=upstream), args)
+    def run(self, *args, upstream=None, training=False, layout=""):
+        """Call it, `training` in training mode; with `upstream` also differentiate, see nanolm/asking/subject.py."""
+        return self.subject.outcome(self._ask("run", *args, upstream=upstream, training=training, layout=layout), args)
 
     def step(self, *args, upstream, rate=0.1):
         """One training step by plain gradient descent; the Outcome from before the update."""
         return self.subject.outcome(self._ask("step", *args, upstream=upstream, rate=rate), args)
 
-    def cached(self, *args, chunks, window=None):
+    def cached(self, *args, chunks, window=None, training=False):
         """Feed the sequence in chunks through a cache."""
-        return self.subject.noted(in_chunks(self, args, chunks, window))
+        return self.subject.noted(in_chunks(self, args, chunks, window, training))
 
     def greedy(self, tokens, count):
         """`count` new tokens after tokens (T,), by a language model."""
@@ -274,9 +283,9 @@ class RemotePart:
         self.subject.office.order("cache", "", (window,), part=self._handle, **{"as": handle})
         return handle
 
-    def feed(self, cache, *args):
+    def feed(self, cache, *args, training=False):
         """One call with the cache of this number, or with none."""
-        answer = self.subject.ask("feed", "", args, part=self._handle, cache=cache)
+        answer = self.subject.ask("feed", "", args, {"training": training}, part=self._handle, cache=cache)
         return self.subject.read_outcome(answer, ())
 
     def counted(self, *args, training=False):

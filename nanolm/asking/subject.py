@@ -24,6 +24,7 @@ from nanolm.cache import Cache, LayerCache
 from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.model import LanguageModel
+from nanolm.settings import kept
 from nanolm.source import taken_from_torch
 
 FUNCTIONS = {name for names in CONTRACT.values() for name in names if name[0].islower()}
@@ -48,6 +49,7 @@ class Subject:
         self.implementation = implementation
         self.asked = {}  # names of the exercises that were asked for, in order
         self.transcript = []  # every answer that was given: an Outcome, a dict of names, or an exception
+        self.changed = set()  # calls by which guarded code has changed a setting of the whole program
 
     def __getattr__(self, name):
         self.asked[name] = None
@@ -72,6 +74,10 @@ class Subject:
         texts = {module: self.implementation.source(module)} | self.implementation.beside()
         return {f"{name}.py": taken_from_torch(text, among) for name, text in texts.items()}
 
+    def changed_settings(self, module):
+        """Names of the calls by which the import of this file, or what was asked so far, has changed a setting."""
+        return self.noted(sorted(self.changed | self.guard(lambda: self.implementation.settings_changed_by(module))))
+
     def guard(self, work):
         """Run student code: a stub is NotStarted, any other exception a StudentError with its place."""
         try:
@@ -87,7 +93,8 @@ class Subject:
 
     def _guard(self, work):
         try:
-            return work()
+            with kept(self.changed):
+                return work()
         except (ImplementationError, ContractError):
             raise
         except NotImplementedError as error:
@@ -168,16 +175,17 @@ class Function:
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs).output
 
-    def run(self, *args, upstream=None, by_hand=False, **kwargs):
+    def run(self, *args, upstream=None, by_hand=False, layout="", **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument.
 
         With `by_hand` torch differentiates nothing, not even inside: inference mode can't be left by enable_grad.
+        `layout` is one of LAYOUTS.
         """
-        return self.subject.noted(self.subject.guard(lambda: self._run(args, kwargs, upstream, by_hand)))
+        return self.subject.noted(self.subject.guard(lambda: self._run(args, kwargs, upstream, by_hand, layout)))
 
-    def _run(self, args, kwargs, upstream, by_hand):
+    def _run(self, args, kwargs, upstream, by_hand, layout):
         function = getattr(self.subject.implementation, self.name)
-        leaf, sent = _send(args, upstream is not None)
+        leaf, sent = _send(args, upstream is not None, layout)
         mode = torch.inference_mode() if by_hand else torch.set_grad_enabled(upstream is not None)
         with mode, _dynamo_kept_out((*args, *kwargs.values())):
             output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
@@ -198,25 +206,28 @@ class Part:
     def __call__(self, *args):
         return self.run(*args).output
 
-    def run(self, *args, upstream=None):
-        """Call it; with `upstream` also differentiate with respect to the first input and the parameters."""
-        return self.subject.noted(self.subject.guard(lambda: self._run(args, upstream)))
+    def run(self, *args, upstream=None, training=False, layout=""):
+        """Call it, `training` in training mode; with `upstream` also differentiate with respect to the first input and
+        the parameters. `layout` is one of LAYOUTS."""
+        self._module.train(training)
+        try:
+            return self.subject.noted(self.subject.guard(lambda: self._run(args, upstream, layout)))
+        finally:
+            self._module.eval()
 
     def step(self, *args, upstream, rate=0.1):
         """One training step by plain gradient descent, in training mode; the Outcome from before the update."""
-        self._module.train()
-        outcome = self.run(*args, upstream=upstream)
-        self._module.eval()
+        outcome = self.run(*args, upstream=upstream, training=True)
         with torch.no_grad():
             for name, parameter in self._module.named_parameters():
                 if outcome.grads[name] is not None:
                     parameter -= rate * outcome.grads[name]
         return outcome
 
-    def cached(self, *args, chunks, window=None):
+    def cached(self, *args, chunks, window=None, training=False):
         """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
         attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
-        return self.subject.noted(in_chunks(self, args, chunks, window))
+        return self.subject.noted(in_chunks(self, args, chunks, window, training))
 
     def greedy(self, tokens, count):
         """`count` new tokens after tokens (T,), by a language model that keeps a cache where it can."""
@@ -227,9 +238,13 @@ class Part:
         is_model = isinstance(self._module, LanguageModel)
         return Cache(self._module.cfg) if is_model else LayerCache(window)
 
-    def feed(self, cache, *args):
+    def feed(self, cache, *args, training=False):
         """One call with this cache, or with none: the Outcome, with all that the cache holds after it."""
-        return self.subject.guard(lambda: self._fed(cache, args))
+        self._module.train(training)
+        try:
+            return self.subject.guard(lambda: self._fed(cache, args))
+        finally:
+            self._module.eval()
 
     def counted(self, *args, training=False):
         """What one forward makes torch do, see nanolm/asking/counting.py; with `training` a backward belongs to it."""
@@ -281,8 +296,8 @@ class Part:
         if result.unexpected_keys:
             raise ContractError(f"there is no {result.unexpected_keys[0]}: __init__ was given; is it as it was?")
 
-    def _run(self, args, upstream):
-        leaf, sent = _send(args, upstream is not None)
+    def _run(self, args, upstream, layout=""):
+        leaf, sent = _send(args, upstream is not None, layout)
         self._module.zero_grad(set_to_none=True)
         with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out(args):
             output = self._module(*sent)
@@ -311,13 +326,13 @@ class Part:
         return Outcome(plain(output), [], cache=held, cache_length=cache.length)
 
 
-def in_chunks(part, args, chunks, window):
+def in_chunks(part, args, chunks, window, training=False):
     """What Part.cached gives, call by call: no code that is asked sees more of the sequence than its chunk."""
     cache, fed, start = part.open_cache(window), [], 0
     for chunk in chunks:
         first, *tables = (arg[:, start : start + chunk] if not number else arg[start : start + chunk]
                           for number, arg in enumerate(args))  # fmt: skip
-        fed.append(part.feed(cache, first, *tables))
+        fed.append(part.feed(cache, first, *tables, training=training))
         start += chunk
     outputs = [each.output for each in fed]
     last = fed[-1]
@@ -340,9 +355,18 @@ def token_by_token(part, tokens, count):
     return written
 
 
-def _send(args, differentiate):
+LAYOUTS = {  # of the first argument in memory; the numbers and shapes are as given
+    "": lambda x: x,
+    "transposed": lambda x: x.transpose(-3, -2).contiguous().transpose(-3, -2),  # as heads are after their split
+    "expanded": lambda x: x[:1].expand_as(x),  # rows of the batch that are one row in memory: they must be equal
+}
+
+
+def _send(args, differentiate, layout=""):
     """Clones of the arguments; when differentiating, the first one hangs on a leaf that collects its gradient."""
     sent = [_clone(arg) for arg in args]
+    if layout:
+        sent[0] = LAYOUTS[layout](sent[0])
     leaf = None
     if differentiate and isinstance(sent[0], torch.Tensor) and sent[0].is_floating_point():
         leaf = sent[0].requires_grad_()

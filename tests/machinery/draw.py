@@ -119,8 +119,10 @@ def model_shapes(cfg):
 
 
 def added_by_shapes(cfg, less):
-    """By how many numbers the parameters of `cfg` are more than those of `less`, shape by shape."""
-    more, fewer = (sum(math.prod(shape) for shape in model_shapes(each).values()) for each in (cfg, less))
+    """By how many numbers the parameters of `cfg` are more than those of `less`, shape by shape; of None: all."""
+    more, fewer = (
+        sum(math.prod(shape) for shape in model_shapes(each).values()) if each else 0 for each in (cfg, less)
+    )
     return more - fewer
 
 

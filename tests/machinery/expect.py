@@ -122,6 +122,17 @@ def differ(got, other, by, symptom, cause):
     that(moves > by, symptom, cause, "a change", f"{moves:.2g}")
 
 
+def gradients(outcome, expected, within):
+    """The gradients of a call: of its first input (`x`) and of the parameters by name, each near the expected one."""
+    cause = (
+        "Is something detached, or used through .data? All that the output is made of gets its share of the gradient."
+    )
+    for name, right in expected.items():
+        got = outcome.grad if name == "x" else outcome.grads.get(name)
+        that(got is not None, f"no gradient reaches {name}", cause)
+        close(got, right, within, f"the gradient of {name} is wrong", cause)
+
+
 def finite(value, what, cause):
     """A tensor without NaN and infinity."""
     that(value is not None, f"{what} is missing", cause)

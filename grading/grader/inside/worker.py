@@ -98,11 +98,14 @@ class Desk:
             self.do(order, tensors)
         if head.get("begin"):  # a test begins, as tests/conftest.py has it in process
             seed_student_code()
+            self.subject.changed.clear()
         args = wire.decode(head["args"], tensors)
         kwargs = wire.decode(head["kwargs"], tensors)
         match head["do"]:
             case "function":
                 return plain(getattr(self.subject, head["name"]).run(*args, **kwargs), args)
+            case "changed":
+                return self.subject.changed_settings(head["name"])
             case "build":
                 self.parts[head["as"]] = getattr(self.subject, head["name"])(*args, **kwargs)
             case "copy":
@@ -113,7 +116,7 @@ class Desk:
                 self.parts[head["as"]] = self.parts[head["part"]].open_cache(*args)
             case "feed":
                 cache = None if head["cache"] is None else self.parts[head["cache"]]
-                return plain(self.parts[head["part"]].feed(cache, *args), ())
+                return plain(self.parts[head["part"]].feed(cache, *args, **kwargs), ())
             case "method" if head["name"] in METHODS:
                 return plain(getattr(self.parts[head["part"]], head["name"])(*args, **kwargs), args)
             case _:

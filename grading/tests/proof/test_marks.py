@@ -107,11 +107,20 @@ ALONE = {
         "test_backward_of_the_weight_sums_over_rows",
         "test_backward_matches_stored_answers",
         "test_backward_is_your_own",
+        "test_backward_matches_autograd",
+        "test_backward_is_the_same_with_gradients",
+        "test_backward_of_edge_and_equal_sizes",
+        "test_backward_runs_in_fp32",
+        "test_backward_takes_rows_of_any_size",
+        "test_backward_leaves_its_inputs_as_they_are",
+        "test_backward_follows_its_device",
     },
     "softcap": {
         "test_softcap_values",
         "test_softcap_keeps_shape_dtype_and_input",
         "test_softcap_lets_the_gradient_through",
+        "test_softcap_accepts_strided_and_empty_input",
+        "test_softcap_of_any_size",
     },
 }
 
@@ -128,7 +137,7 @@ def test_depth_only_earns_no_core(depth_only, everything):
 def test_depth_only_made_no_mistake(depth_only):
     assert names(depth_only, "failed") == set()
     waiting = {test["part"] for test in depth_only if test["outcome"] == "waiting"}
-    assert {"backward", "softcap"} <= waiting
+    assert "softcap" in waiting
 
 
 def names_of(tests, part):
