@@ -430,8 +430,6 @@ def test_attention_accepts_edge_sizes(student):
         w_v = weights["w_v.weight"].view(K, H, D).repeat_interleave(N // K, dim=0).reshape(N * H, D)
         first = x[:, 0] @ w_v.T @ weights["w_o.weight"].T  # token 0 sees nobody else
         expect.close(y[:, 0], first, 1e-3, f"token 0 for D = {D}, N = {N}, K = {K}, H = {H} is wrong", cause)
-    y = drawn_attention(student, 334)[2](torch.zeros(0, 3, 36), *no_turn(3, 8))
-    expect.tensor(y, (0, 3, 36), "the output for a batch of no rows")
 
 
 @pytest.mark.points(1)
@@ -466,9 +464,9 @@ def test_attention_takes_tables_of_another_dtype(student):
     y = part(x, *(table.double() for table in tables))
     expect.tensor(y, x.shape, "the output of a fp32 attention with fp64 tables", torch.float32)
     expect.close(y, exact, 1e-3, "with fp64 tables the values are others", cause)
-    y = part.bfloat16()(x.bfloat16(), *(table.bfloat16() for table in tables))
-    expect.tensor(y, x.shape, "the output of a bf16 attention with bf16 tables", torch.bfloat16)
-    expect.close((y.float() - exact).norm() / exact.norm(), 0.0, 0.2, "with bf16 tables the values are others", cause)
+    y = part.bfloat16()(x.bfloat16(), *tables)
+    expect.tensor(y, x.shape, "the output of a bf16 attention with fp32 tables", torch.bfloat16)
+    expect.close((y.float() - exact).norm() / exact.norm(), 0.0, 0.2, "in bf16 the values are others", cause)
 
 
 @pytest.mark.points(0)
@@ -496,17 +494,18 @@ def test_attention_objects_do_not_meet(student):
 @pytest.mark.points(0)
 def test_attention_keeps_nothing_of_another_dtype_or_device(student):
     draw, weights, part = drawn_attention(student, 340)
-    x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
-    fresh = part(x, *tables)
+    x, tables = draw.normal(2, 11, 36), no_turn(11, 8)  # of a length that no other test asks for
     twin, coarse = part.copy(), part.copy()
     asked_elsewhere(
-        lambda: twin.to_meta()(on_meta(2, 5, 36), on_meta(5, 4), on_meta(5, 4)),
+        lambda: twin.to_meta()(on_meta(2, 11, 36), on_meta(11, 4), on_meta(11, 4)),
         lambda: coarse.bfloat16()(x.bfloat16(), *tables),
     )
     cause = "Is a mask or table kept in the module's file or on the class, under a key without dtype and device?"
     y = attention(student, tiny(), weights)(x, *tables)
+    expect.tensor(y, x.shape)
     expect.same(y.device.type, "cpu", "after a call on another device the result lies there", cause)
-    expect.close(y, fresh, 1e-5, "after a call in another dtype or on another device the values are others", cause)
+    fresh = part(x[:, :10], *(table[:10] for table in tables))
+    expect.close(y[:, :10], fresh, 1e-4, "after a call in another dtype or device the values are others", cause)
 
 
 @pytest.mark.points(0)

@@ -195,17 +195,13 @@ def test_block_gradients_match_stored_answers(student):
 
 
 @pytest.mark.points(0)
-def test_block_works_with_every_option_of_its_attention(student):
-    # Where all of these say nothing (a window of the whole text, a cap that no score comes near), they change nothing.
+def test_block_hands_its_layer_to_the_attention(student):
     draw, _, block = drawn_block(student, 352)
     x, tables = draw.normal(2, 5, 36), no_turn(5, 8)
-    plain = block(x, *tables)
-    cause = "Is the configuration handed to the attention as it is, and used nowhere else in the block?"
-    for change in ({"windows": 9}, {"attn_softcap": 1e6}, {"windows": (9, 1), "attn_softcap": 1e6}):
-        other = drawn_block(student, 352, cfg=tiny(norm_eps=1e-6, **change))[2]
-        expect.close(
-            other(x, *tables), plain, 1e-3, f"{change} should change nothing, and the output is another", cause
-        )
+    other = drawn_block(student, 352, cfg=tiny(norm_eps=1e-6, windows=(9, 1)))[2]  # 9 tokens are the whole text
+    cause = "Are the configuration and the layer handed to the attention as they are, and used nowhere else?"
+    symptom = "a window of the whole text changes the output"
+    expect.close(other(x, *tables), block(x, *tables), 1e-3, symptom, cause)
 
 
 @pytest.mark.points(0)
@@ -217,9 +213,8 @@ def test_block_takes_a_cache_argument(student):
 
 
 @pytest.mark.points(0)
-def test_block_accepts_one_token_and_no_rows(student):
+def test_block_accepts_one_token(student):
     draw, _, block = drawn_block(student, 354)
-    expect.tensor(block(torch.zeros(0, 3, 36), *no_turn(3, 8)), (0, 3, 36), "the output for a batch of no rows")
     x = draw.normal(3, 1, 36)
     y, cause = block(x, *no_turn(1, 8)), "Does a squeeze drop an axis of one?"
     longer = block(torch.cat((x, x), dim=1), *no_turn(2, 8))

@@ -178,7 +178,7 @@ def test_objectives_loss_of_very_large_logits(student):
     for targets, expected in (([0, 0], math.log(2) / 2), ([2, 1], 1e4 / 2 + math.log(2) / 2)):
         tokens = torch.tensor([[0, targets[0]], [0, targets[1]]])
         loss = student.causal_lm_loss(logits, tokens)
-        expect.close(loss / expected, 1.0, 1e-3, "the loss of logits of 10,000 is off by a factor", cause)
+        expect.close(loss, expected, 0.05, "the loss of logits of 10,000 is wrong", cause)
 
 
 # z_loss -----------------------------------------------------------------------------------------

@@ -371,13 +371,6 @@ def test_rope_has_no_longest_text(student):
 
 
 @pytest.mark.points(0)
-def test_rope_accepts_no_tokens(student):
-    for shape in ((2, 3, 0, 8), (0, 3, 4, 8)):
-        x, tables = torch.zeros(shape), cos_sin(torch.arange(shape[-2]))
-        expect.tensor(student.apply_rope(x, *tables), shape, f"the output for an input of shape {shape}")
-
-
-@pytest.mark.points(0)
 def test_rope_tells_axes_of_equal_size_apart(student):
     draw = Draw(323)
     x, positions = draw.normal(4, 4, 4, 8), torch.tensor([3, 7, 1, 9])  # B = N = T = H/2
@@ -397,8 +390,7 @@ def test_rope_takes_tables_of_another_dtype(student):
     cause = "Is the result cast to the dtype of x, whatever the tables have?"
     for dtype, table, within in (
         (torch.float32, torch.float64, 1e-4),
-        (torch.float32, torch.bfloat16, 0.1),
-        (torch.bfloat16, torch.bfloat16, 0.2),
+        (torch.bfloat16, torch.float32, 0.3),
         (torch.float64, torch.float32, 1e-4),
     ):
         y = student.apply_rope(x.to(dtype), *(each.to(table) for each in tables))
@@ -441,10 +433,6 @@ def test_rope_takes_values_of_any_size(student):
     for size in (1e-10, 1e10):
         y = turned(student, x * size, positions)
         expect.close(y / size, plain, 1e-4, f"an input of size {size:g} is not turned like others", cause)
-    cause = "Is a position below 0 a smaller angle, and not counted from the end?"
-    below = torch.tensor([-1, -7, 3])
-    for got, right in zip(student.rope_cos_sin(below, STEPS), cos_sin(below), strict=True):
-        expect.close(got, right, 1e-5, "cos or sin of a position below 0 is wrong", cause)
 
 
 @pytest.mark.points(0)

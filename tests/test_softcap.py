@@ -171,10 +171,10 @@ def test_softcap_accepts_strided_and_empty_input(student):
 
 @pytest.mark.points(0)
 def test_softcap_of_any_size(student):
-    z = torch.tensor([1e-10, -1e10, 1e10, 3e38])
+    z = torch.tensor([-1e10, 1e10, 3e38])
     cause = "Is it a tanh that can't overflow?"
     y = student.softcap(z, 50.0)
-    expect.close(y / torch.tensor([1e-10, -50.0, 50.0, 50.0]), 1.0, 1e-3, "a tiny or huge score comes out wrong", cause)
+    expect.close(y / torch.tensor([-50.0, 50.0, 50.0]), 1.0, 1e-3, "a huge score does not come out as the cap", cause)
 
 
 @pytest.mark.points(0)

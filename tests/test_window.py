@@ -140,7 +140,7 @@ def test_window_reaches_every_layer_of_the_model(student):
 @pytest.mark.points(0)
 def test_window_of_edge_sizes(student):
     cause = "Does query t, token S - T + t, see itself and the w - 1 tokens before it, also with one query?"
-    for T, S, w in ((1, 4, 2), (1, 1, 1), (3, 4, 1), (4, 4, 4), (2, 5, 5), (2, 5, 6), (4, 5, 3)):
+    for T, S, w in ((1, 4, 2), (1, 1, 1), (3, 4, 1), (4, 4, 4), (2, 5, 5), (2, 5, 6), (4, 5, 3), (5, 5, 4)):
         symptom = f"{T} queries over {S} keys with window {w} see the wrong tokens (x = may attend)"
         expect.same(picture(windowed_mask(student, T, S, w)), right_picture(T, S, w), symptom, cause)
 

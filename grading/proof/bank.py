@@ -73,12 +73,16 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing that students write. `origin` is its name in the list that it was carried over from."""
+    """One thing that students write. `origin` is its name in the list that it was carried over from.
+
+    `kind` says of which kind of question it is a sample, one of those in grid.toml; "" where it is of none.
+    """
 
     id: str
     part: str
     edits: tuple[Patch, ...]
     origin: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ def load_mistakes(folder=MISTAKES):
     mistakes = {}
     for path in _bank_files(folder):
         for entry in _entries(path, "mistake"):
-            _add(mistakes, Mistake(entry["id"], path.stem, _patches(entry, path), entry.get("from", entry["id"])), path)
+            origin, kind = entry.get("from", entry["id"]), entry.get("kind", "")
+            _add(mistakes, Mistake(entry["id"], path.stem, _patches(entry, path), origin, kind), path)
     return mistakes
 
 

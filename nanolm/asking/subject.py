@@ -21,6 +21,7 @@ from nanolm.answers import plain
 from nanolm.asking import crash
 from nanolm.asking.counting import Counting
 from nanolm.cache import Cache, LayerCache
+from nanolm.config import ModelConfig
 from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.model import LanguageModel
@@ -375,7 +376,9 @@ def _send(args, differentiate, layout=""):
 
 
 def _clone(value):
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return copy.copy(value) if isinstance(value, (list, ModelConfig)) else value  # what code could write into
 
 
 def _backward(output, upstream):
