@@ -79,12 +79,9 @@ def test_backward_is_the_same_with_gradients(student):
 @pytest.mark.points(0)
 def test_backward_of_edge_and_equal_sizes(student):
     draw = Draw(382)
-    for shape in ((3, 1), (1, 1, 5), (4, 4, 4), (1, 1_100, 3)):
-        x, upstream, gain = (
-            draw.normal(*shape).double(),
-            draw.normal(*shape).double(),
-            draw.gain(shape[-1]).double() + 0.3,
-        )
+    for shape in ((3, 1), (1, 1, 5), (4, 4, 4), (1, 1_030, 3)):
+        x, upstream = draw.normal(*shape).double(), draw.normal(*shape).double()
+        gain = draw.gain(shape[-1]).double() + 0.3
         agrees(student, x, gain, 0.1, upstream, what=f" for x of shape {shape}")
 
 

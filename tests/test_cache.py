@@ -208,15 +208,15 @@ def test_cache_is_used_in_training_mode_as_in_evaluation(student):
 @pytest.mark.points(0)
 @pytest.mark.needs("rope")
 def test_cache_of_two_prompts_at_once(student):
-    part, given, whole = drawn_cache(student, 429)
-    other = (given[0].flip(1), *given[1:])
-    in_chunks(part, other, (4, 1))
-    cause = "Does the module keep keys of its own? Only the cache that is handed in may."
-    second = drawn_cache(student, 429)[0]
-    expect.close(
-        in_chunks(second, given, (4, 3)).output, whole, 1e-3, "a second object sees the first one's keys", cause
-    )
-    expect.close(in_chunks(part, given, (4, 3)).output, whole, 1e-3, "a prompt that was left open is seen", cause)
+    part, (x, *tables), whole = drawn_cache(student, 429)
+    in_chunks(part, (x, *tables), (7,))
+    start, rest = slice(4), slice(4, 7)
+    one, two = part.open_cache(), part.open_cache()
+    part.feed(one, x[:, start], *(table[start] for table in tables))
+    part.feed(two, x.flip(1)[:, start], *(table[start] for table in tables))
+    got = part.feed(one, x[:, rest], *(table[rest] for table in tables)).output
+    cause = "Does the module keep keys of its own, or on its class? Only the cache that is handed in may."
+    expect.close(got, whole[:, rest], 1e-3, "a prompt sees another one that is open at the same time", cause)
 
 
 @pytest.mark.points(0)

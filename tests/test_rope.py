@@ -400,7 +400,7 @@ def test_rope_takes_tables_of_another_dtype(student):
 
 @pytest.mark.points(0)
 def test_rope_cos_sin_takes_positions_of_any_dtype(student):
-    positions = torch.tensor([3, 100, 7, 41])
+    positions = torch.tensor([3, 1_001, 7, 517])
     cause = "Is everything brought to fp32 before the product, whatever comes in?"
     for dtype, frequencies in ((torch.int32, STEPS), (torch.float64, STEPS), (torch.int64, STEPS.double())):
         for got, right in zip(student.rope_cos_sin(positions.to(dtype), frequencies), cos_sin(positions), strict=True):
