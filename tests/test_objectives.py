@@ -419,8 +419,8 @@ def test_objectives_spans_of_a_long_text(student):
     outcome = student.span_corruption.run(tokens, spans, sentinels)
     inputs, targets = outcome.output
     cause = "Is nothing of a fixed length, and does each span have its own sentinel?"
-    expect.tensor(inputs, (1_100 - 60 + 20,), "the inputs of 1,100 tokens and 20 spans")
-    expect.tensor(targets, (60 + 21,), "the targets of 1,100 tokens and 20 spans")
+    expect.tensor(inputs, (1_100 - 60 + 20,), "the inputs of 1,100 tokens and 20 spans", torch.int64)
+    expect.tensor(targets, (60 + 21,), "the targets of 1,100 tokens and 20 spans", torch.int64)
     expect.same(targets[-5:].tolist(), [2_019, 957, 958, 959, 2_020], "the end of the targets is wrong", cause)
     expect.same(inputs.dtype, tokens.dtype, "the inputs have another dtype than the tokens", cause)
     for got, given in zip((outcome.inputs[0], outcome.inputs[2]), (tokens, sentinels), strict=True):
