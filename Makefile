@@ -9,7 +9,10 @@ BOOK_IMPL ?= reference
 # Jupyter refuses to run as root unless told; in a container there often is nobody else.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: demo samples test check stubs notebooks book lab
+# Both make targets together run every one of them: a test is marked as proof or it is not.
+OUR_TESTS := env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo samples test proof check stubs notebooks book lab
 
 # The main job: an instructor's whole week, with a class of 30 that is made up for it.
 demo: $(VENV)/grading.stamp
@@ -23,15 +26,22 @@ samples: $(VENV)/student.stamp
 check: $(VENV)/student.stamp
 	$(RUN) -m pytest tests
 
-# Style, generated files, the students' tests on the reference, the kill matrix, our tests of everything else.
+# Something of every room in a few minutes: style, generated files, the students' tests on the reference, and our own
+# tests but those that are marked as proof.
 test: $(VENV)/course.stamp
 	$(RUN) -m ruff check .
 	$(RUN) -m grading stubs --check
 	$(RUN) -m grading notebooks --check
 	$(RUN) -m grading week-notebook --check
 	NANOLM_IMPL=reference $(RUN) -m pytest tests -q
+	$(OUR_TESTS) -m "not proof"
+
+# All the rest: every mistake and every right program, generated mutants, and our tests that are marked as proof, which
+# are attacks, nbgrader's life cycle, notebooks, browsers, databases and the demo, twice.
+proof: $(VENV)/course.stamp
 	$(RUN) -m grading matrix
-	env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(RUN) -m grading mutants
+	$(OUR_TESTS) -m proof
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp

@@ -111,6 +111,7 @@ def runs(request):
         yield {(asked["path"], asked["implementation"]): pool.submit(executed, **asked) for asked in wanted}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", **named(NOTEBOOKS))
 @pytest.mark.parametrize("implementation", RIGHT)
 def test_notebook_runs(runs, path, implementation):

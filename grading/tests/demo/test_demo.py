@@ -8,6 +8,8 @@ from course_in_nbgrader import Course  # noqa: E402
 
 from grading.demo import command  # noqa: E402
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory):

@@ -14,6 +14,8 @@ from grading.paths import ROOT
 from grading.proof.attacks.play import MODES, faults, gradebook, play, played
 from grading.proof.attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

@@ -11,6 +11,8 @@ from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE, ROOT
 from grading.proof.bank import Replacement, Variant, load_mistakes, materialise
 
+pytestmark = pytest.mark.proof
+
 SAMPLES = ("all_right", "five_mistakes", "half_finished")
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part

@@ -96,6 +96,7 @@ def points(result, parts):
     return sum(test["earned"] for test in result["tests"] if test["part"] in parts)
 
 
+@pytest.mark.proof
 def test_hard_coded_answers_to_the_public_tests_earn_nothing(parrots):
     assert points(parrots["public"], sum(PARTS.values(), ())) > 130  # of 162: gradients and caches it can't repeat
     assert parrots["all"]["points"] == 0

@@ -10,6 +10,8 @@ from grading.grader.student_files import take_in
 from grading.proof.right_programs import PROGRAMS
 from nanolm.impl import load
 
+pytestmark = pytest.mark.proof
+
 POINTS = 162
 
 

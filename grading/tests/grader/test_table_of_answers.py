@@ -10,6 +10,8 @@ from grading.paths import REFERENCE
 from grading.proof.marks import by_part
 from nanolm.impl import CONTRACT
 
+pytestmark = pytest.mark.proof
+
 SEED = "31337"  # of a run that is not public
 
 

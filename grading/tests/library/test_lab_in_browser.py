@@ -9,6 +9,8 @@ from selenium.webdriver.common.keys import Keys
 
 from grading.paths import ROOT
 
+pytestmark = pytest.mark.proof
+
 PANEL = ".nanolm-recipe-panel"
 
 

@@ -129,6 +129,7 @@ def test_a_wrong_count_is_said():
     assert found.note == "count_parameters says this, but the built model holds 6,195,253,248"
 
 
+@pytest.mark.proof
 def test_stability_is_measured():
     vanilla, modern = (deep_stack.measure(chosen, REFERENCE) for chosen in (VANILLA, EVERYTHING))
     assert not vanilla.learned and vanilla.loss > 3.3

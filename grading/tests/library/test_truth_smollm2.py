@@ -24,6 +24,8 @@ except weights.WeightsError:
 
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint  # noqa: E402
 
+pytestmark = pytest.mark.proof
+
 PROMPT = "The capital of France is"
 TWENTY_TOKENS = " Paris.\n\nThe answer is: 2018-01-22 "
 

@@ -10,6 +10,8 @@ import pytest
 
 from grading.paths import ROOT
 
+pytestmark = pytest.mark.proof
+
 TABLE = ROOT / "grading" / "proof" / "facts.toml"
 FACTS = tomllib.loads(TABLE.read_text(encoding="utf-8"))["fact"]
 each_fact = pytest.mark.parametrize("fact", FACTS, ids=[fact["fact"][:60] for fact in FACTS])

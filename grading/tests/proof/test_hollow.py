@@ -7,6 +7,8 @@ from grading.paths import REFERENCE
 from grading.proof.bank import HOLLOW, load_variants, materialise
 from grading.proof.marks import by_part
 
+pytestmark = pytest.mark.proof
+
 PROGRAMS = load_variants(HOLLOW)
 
 

@@ -20,6 +20,7 @@ def test_a_file_is_asked_by_the_tests_that_ask_it():
     assert files_that_ask("objectives.py") == ["tests/test_objectives.py"]
 
 
+@pytest.mark.proof
 def test_some_mutants_are_caught_and_unchanged_code_survives(tmp_path):
     made = [mutant for mutant in mutants.mutants_of("rope.py") if "cos" in mutant.old][::12]
     text = (mutants.REFERENCE / "rope.py").read_text(encoding="utf-8")

@@ -14,6 +14,8 @@ from grading.paths import REFERENCE, ROOT
 from grading.proof.runs import FILES, files_that_ask
 from nanolm.impl import CONTRACT
 
+pytestmark = pytest.mark.proof
+
 SAMPLES = {name: ROOT / "grading" / "demo" / "samples" / name for name in ("five_mistakes", "half_finished")}
 OTHER = ("--draw-seed=7", "--threads=2")
 

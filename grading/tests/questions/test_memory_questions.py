@@ -12,6 +12,8 @@ from grading.proof.bank import SLOW, load_mistakes, load_variants, materialise
 from grading.proof.marks import Marks, core_and_bonus
 from nanolm.asking.counting import COUNTS, Counting
 
+pytestmark = pytest.mark.proof
+
 PROGRAMS = load_variants(SLOW)
 EXPANDED = "gqa-cache-stores-expanded-heads"
 

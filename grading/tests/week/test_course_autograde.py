@@ -89,6 +89,7 @@ def feedback(course, student):
     return (course.folder / "feedback" / student / "week06" / "week06.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.proof
 def test_nbgrader_has_the_points_of_grading_run(graded, tmp_path):
     for student, name in (("ada", "all_right"), ("bob", "five_mistakes")):
         shutil.copytree(SAMPLES / name, tmp_path / "class" / student)

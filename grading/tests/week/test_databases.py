@@ -24,6 +24,8 @@ from grading.paths import ROOT
 from grading.week import databases
 from grading.week.databases import DatabaseError, open_gradebook
 
+pytestmark = pytest.mark.proof
+
 WRITERS, CELLS = 10, 5
 LOCK = "The gradebook is locked by another program"
 

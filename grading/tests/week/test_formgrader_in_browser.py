@@ -11,6 +11,8 @@ from in_browser import chromium, jupyterlab, look, until, visible  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
+pytestmark = pytest.mark.proof
+
 ANSWER, WRITTEN, MARK = "ffn-width", "Three matrices of D F against two of 4 D D: $3DF = 8D^2$.", 4.0
 STUDENTS = {"ada": "five_mistakes", "bob": "all_right"}
 

@@ -15,6 +15,8 @@ from grading.paths import REFERENCE, ROOT
 from grading.week.release.autograder import AUTOGRADER, write_autograder
 from grading.week.release.trial import _borrowed_environment
 
+pytestmark = pytest.mark.proof
+
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "gradescope_results.json").read_text(encoding="utf-8"))
 SAMPLES = ROOT / "grading" / "demo" / "samples"
 SECRET = "a secret that nobody will guess, 42"

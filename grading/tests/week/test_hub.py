@@ -19,6 +19,8 @@ from grading.paths import EXERCISES, ROOT  # noqa: E402
 from grading.week.release.bundle import HUB, hub_files, student_files, zipped  # noqa: E402
 from grading.week.release.trial import _borrowed_environment  # noqa: E402
 
+pytestmark = pytest.mark.proof
+
 PAGE = (ROOT / "docs" / "jupyterhub.md").read_text(encoding="utf-8")
 COMMAND = re.search(r"^    (python -m pip install .*)$", PAGE, flags=re.MULTILINE)[1]
 ASKED = ("swiglu", "budget")

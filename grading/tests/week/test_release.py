@@ -36,6 +36,7 @@ def readme(files):
     return files["README.md"].decode()
 
 
+@pytest.mark.proof
 def test_folder_zip_and_nbgrader_release_hold_the_same_files(made, files):
     with zipfile.ZipFile(made.zip) as archive:
         assert {name: archive.read(name) for name in archive.namelist()} == {
@@ -142,6 +143,7 @@ def test_packages_are_the_projects_own_pins(files):
     assert theirs["project"]["dependencies"] == own["project"]["dependencies"]
 
 
+@pytest.mark.proof
 def test_the_bundle_works_where_nothing_else_is(made, tmp_path):
     before, after = trial.try_out(made.zip, tmp_path, installed_here=True, say=lambda line: None)
     assert before.code == 1 and set(before.states) == {"not started", "waiting"}
