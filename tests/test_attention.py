@@ -134,7 +134,7 @@ def test_attention_returns_the_shape_of_its_input(student):
     draw, _, part = drawn_attention(student, 53)
     for B, T in ((2, 5), (1, 5), (2, 1), (1, 1)):
         y = part(draw.normal(B, T, 36), *no_turn(T, 8))
-        expect.tensor(y, (B, T, 36), f"the output for B = {B}, T = {T}")
+        expect.tensor(y, (B, T, 36), f"the output for B = {B}, T = {T}", torch.float32)
 
 
 @pytest.mark.points(2)

@@ -25,7 +25,7 @@ def rmsnorm(student, gain, eps=1e-5):
 def test_rmsnorm_returns_the_shape_of_its_input(student):
     D = 5
     x = Draw(1).normal(2, 3, D)
-    expect.tensor(rmsnorm(student, torch.ones(D))(x), (2, 3, D), "RMSNorm's output")
+    expect.tensor(rmsnorm(student, torch.ones(D))(x), (2, 3, D), "RMSNorm's output", torch.float32)
 
 
 @pytest.mark.points(2)
@@ -420,7 +420,7 @@ def silu(z):
 @pytest.mark.points(1)
 def test_swiglu_returns_the_shape_of_its_input(student):
     draw, _, ffn = drawn_swiglu(student, 21)
-    expect.tensor(ffn(draw.normal(2, 3, 5)), (2, 3, 5), "SwiGLU's output")
+    expect.tensor(ffn(draw.normal(2, 3, 5)), (2, 3, 5), "SwiGLU's output", torch.float32)
 
 
 @pytest.mark.points(2)

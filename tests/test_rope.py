@@ -195,7 +195,7 @@ def test_rope_cos_sin_does_not_modify_its_inputs(student):
 @pytest.mark.points(0)
 def test_rope_returns_the_shape_of_its_input(student):
     x = Draw(31).normal(2, 3, 5, 8)
-    expect.tensor(turned(student, x, torch.tensor([3, 7, 0, 9, 2])), x.shape, "apply_rope's output")
+    expect.tensor(turned(student, x, torch.tensor([3, 7, 0, 9, 2])), x.shape, "apply_rope's output", torch.float32)
 
 
 @pytest.mark.points(1)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from grading.paths import REFERENCE, ROOT
 from grading.proof.bank import OverlapError, load_metadata, load_mistakes, load_variants, materialise
+from grading.proof.grid import lines as grid_lines
+from grading.proof.grid import problems as grid_problems
 from grading.proof.runs import FILES, RunError, files_that_ask, reports
 from machinery import naming, parts
 
@@ -292,6 +294,7 @@ def _run(args):
             write_fingerprints(matrix)
         name_all(matrix, mistakes, metadata, Path(room), args.jobs)
     judge(matrix, mistakes, metadata, load_exceptions())
+    matrix.problems += grid_problems(matrix.tests, mistakes)
     alone, pairs = accuracy(matrix, metadata)
     write_table(matrix, metadata, args.out)
     draw(matrix, metadata, args.out)
@@ -303,6 +306,7 @@ def _run(args):
     print(f"The matrix as a picture and a table: {args.out / 'matrix.png'}, {args.out / 'matrix.csv'}")
     for problem in matrix.problems:
         print(f"PROBLEM  {problem}")
+    print(*grid_lines(mistakes), sep="\n")
     print(*summary(matrix, metadata, variants, right_alone, right_pairs), sep="\n")
     return 1 if matrix.problems else 0
 

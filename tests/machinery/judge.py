@@ -40,7 +40,8 @@ class Judge:
         if not isinstance(error, PROBLEMS):
             return "failed", f"the test itself broke: {type(error).__name__}: {error}"
         for needed, names in self._ingredients(test, part, asked):
-            if any(self._state_of(name) in ("failed", "not started") for name in names):
+            asked_too = [name for name in names if parts.matters(name, test.__name__)]
+            if any(self._state_of(name) in ("failed", "not started") for name in asked_too):
                 return "waiting", f"waiting for {needed}: its own tests come first"
         if part not in parts.ADVICE:
             return "failed", str(error)

@@ -49,6 +49,56 @@ ROPE_AT_REST = (
     "test_rope_follows_its_device",
 )
 
+# A detail of an ingredient makes only those tests wait that ask for it too: kind -> (words by which a test's name says
+# that it asks for it, tests of ingredients that ask for nothing else).
+DETAILS = {
+    "dtype": (
+        ("bf16", "bfloat16", "fp64", "double", "dtype"),
+        (
+            "test_rmsnorm_fp16_does_not_overflow",
+            "test_rmsnorm_computes_in_fp32",
+            "test_rmsnorm_preserves_dtype",
+            "test_rmsnorm_runs_in_fp64",
+            "test_rmsnorm_takes_a_gain_of_any_dtype",
+            "test_swiglu_runs_in_bf16",
+            "test_swiglu_keeps_fp64",
+            "test_rope_preserves_dtype",
+            "test_rope_takes_tables_of_another_dtype",
+            "test_attention_runs_in_bf16",
+            "test_attention_runs_in_fp64",
+            "test_attention_takes_tables_of_another_dtype",
+        ),
+    ),
+    "device": (
+        ("device", "dtype", "bf16"),
+        ("test_rmsnorm_follows_its_device", "test_swiglu_follows_its_device", "test_rope_follows_its_device",
+         "test_rope_tables_lie_on_the_positions_device", "test_attention_follows_its_device"),
+    ),
+    "length": (
+        ("long", "longest"),
+        ("test_rmsnorm_has_no_longest_text", "test_swiglu_has_no_longest_text", "test_rope_has_no_longest_text",
+         "test_attention_has_no_longest_text", "test_attention_mask_has_no_longest_text"),
+    ),
+    "nothing": (  # what no other part can meet
+        (),
+        ("test_rmsnorm_is_your_own", "test_rmsnorm_leaves_torch_as_it_was", "test_rmsnorm_gamma_starts_at_one",
+         "test_rmsnorm_accepts_one_channel_and_no_rows", "test_swiglu_accepts_one_unit_and_no_rows",
+         "test_rope_leaves_torch_as_it_was", "test_attention_is_your_own", "test_attention_leaves_torch_as_it_was",
+         "test_attention_mask_rejects_more_queries_than_keys"),
+    ),
+}  # fmt: skip
+
+
+def matters(ingredients_test, test):
+    """Whether a test can be red because a test of an ingredient is: not for a detail that it does not ask for."""
+    if part_of_test(ingredients_test) == "attention" and part_of_test(test) in DEPTH:
+        return True  # options of the attention's own forward
+    for words, details in DETAILS.values():
+        if ingredients_test in details:
+            return any(word in test for word in words)
+    return True
+
+
 EXERCISE_PART = {
     "RMSNorm": "rmsnorm",
     "SwiGLU": "swiglu",
