@@ -47,6 +47,12 @@ ROPE_AT_REST = (
     "test_rope_accepts_strided_input",
     "test_rope_lets_the_gradient_through",
     "test_rope_follows_its_device",
+    "test_rope_is_the_same_with_gradients",
+    "test_rope_has_no_longest_text",
+    "test_rope_tells_axes_of_equal_size_apart",
+    "test_rope_takes_tables_of_another_dtype",
+    "test_rope_keeps_no_table_of_another_dtype_or_device",
+    "test_rope_takes_values_of_any_size",
 )
 
 # A detail of an ingredient makes only those tests wait that ask for it too: kind -> (words by which a test's name says
