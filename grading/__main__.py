@@ -24,6 +24,7 @@ COMMANDS = {
     "week-notebook": "grading.authoring.week_notebook",
     "golden": "grading.authoring.golden",
     "matrix": "grading.proof.matrix",
+    "fingerprints": "grading.proof.fingerprints",
     "styles": "grading.proof.planted",
     "mutants": "grading.proof.mutants",
     "soak": "grading.proof.soak",

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import itertools
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -43,7 +44,16 @@ FILE_OF = {name: module for module, names in CONTRACT.items() for name in names}
 
 
 class ImplementationError(Exception):
-    """The implementation under test can't be used; the message is one sentence for the student."""
+    """The implementation under test can't be used; the message is one sentence for the student.
+
+    It names the file at fault first.
+    """
+
+    @property
+    def module(self):
+        """The week's file at fault; empty where it is none of them."""
+        found = re.search(r"(\w+)\.py\b", str(self))
+        return found[1] if found and found[1] in CONTRACT else ""
 
 
 class Implementation:
@@ -52,7 +62,7 @@ class Implementation:
     def __init__(self, name, folder):
         self.name = name
         self.folder = folder
-        self._package = f"_nanolm_impl_{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        self._package = f"_nanolm_impl_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
 
     def __getattr__(self, name):
         if name not in FILE_OF:
@@ -63,7 +73,13 @@ class Implementation:
                 f"{self.path(FILE_OF[name])} has no {name}: "
                 f"put it back under exactly this name (NANOLM_IMPL is {self.name})."
             )
-        return getattr(module, name)
+        found = getattr(module, name)
+        if not callable(found):
+            kind = "class" if name[0].isupper() else "function"
+            raise ImplementationError(
+                f"{self.path(FILE_OF[name])}: {name} is no {kind} but {type(found).__name__}: is its name used twice?"
+            )
+        return found
 
     def path(self, module):
         """The file of one module, as short as it can be shown."""
@@ -120,12 +136,16 @@ class Implementation:
         if isinstance(error, ModuleNotFoundError) and error.name:
             if error.name.startswith(f"{self._package}."):
                 missing = error.name.removeprefix(f"{self._package}.").replace(".", "/")
-                return f"{path}{line}: {missing}.py is missing, which it imports: put the file beside it."
+                return f"{missing}.py is missing, which {path}{line} imports: put the file beside it."
             return (
                 f"{path}{line}: importing the file fails with ModuleNotFoundError: No module named {error.name!r}. "
                 f"Where code is graded there are {', '.join(PROVIDED)} and Python's own library."
             )
         what = str(error).splitlines()[0] if str(error) else ""
+        lacks = re.match(r"cannot import name '(\w+)'", what)
+        if lacks and isinstance(error, ImportError) and (error.name or "").startswith(f"{self._package}."):
+            file = error.name.removeprefix(f"{self._package}.").replace(".", "/")
+            return f"{file}.py has no {lacks[1]}, which {path}{line} imports: put it back under exactly this name."
         what = what.replace(f"{self._package}.", ".")
         return f"{path}{line}: importing the file fails with {type(error).__name__}: {what}".rstrip(": ") + "."
 
@@ -150,39 +170,57 @@ class Implementation:
 
 
 def shown(path):
-    """A path as short as it can be shown from here."""
+    """A path as short as it can be shown from here, in letters that can be printed."""
     path = Path(path)
     try:
-        return path.relative_to(Path.cwd())
+        path = path.relative_to(Path.cwd())
     except ValueError:
-        return path
+        pass
+    return printable(str(path))
+
+
+def printable(text):
+    """Bytes of a name that are no UTF-8 as they are written in Python."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def load(name=None):
     """The implementation that `name`, else NANOLM_IMPL, else the default names."""
     name = name or os.environ.get("NANOLM_IMPL") or DEFAULT
-    folder = _find(name)
-    if folder is None:
+    said = printable(name)
+    where = f"set it to {DEFAULT}, or to the folder that holds your modules.py."
+    try:
+        folder = _find(name)
+        if folder is None:
+            raise ImplementationError(
+                f"NANOLM_IMPL is {said!r}, but there is no package and no folder of that name: {where}"
+            )
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        sentence = f"NANOLM_IMPL is {said!r}, which can't be looked at ({error.strerror}): {where}"
+        raise ImplementationError(sentence) from None
+    if not any(f"{module}.py" in names for module in CONTRACT):
         raise ImplementationError(
-            f"NANOLM_IMPL is {name!r}, but there is no package and no folder of that name: "
-            f"set it to {DEFAULT}, or to the folder that holds your modules.py."
+            f"NANOLM_IMPL is {said!r}, but {shown(folder)} holds none of the exercise files ({', '.join(CONTRACT)}): "
+            f"{where}"
         )
-    if not any((folder / f"{module}.py").is_file() for module in CONTRACT):
-        raise ImplementationError(
-            f"NANOLM_IMPL is {name!r}, but {folder} holds none of the exercise files ({', '.join(CONTRACT)}): "
-            f"set it to {DEFAULT}, or to the folder that holds your modules.py."
-        )
-    return Implementation(name, folder)
+    return Implementation(said, folder)
 
 
 def _find(name):
     for base in (Path.cwd(), ROOT):
-        if (base / name).is_dir():
-            return (base / name).resolve()
+        path = base / Path(name).expanduser()
+        if path.is_dir():
+            return path.resolve()
+        if path.is_file():
+            raise ImplementationError(
+                f"NANOLM_IMPL is {printable(name)!r}, which is a file: name the folder that holds your modules.py"
+                f"{', unpacked' if path.suffix != '.py' else ''}, here {shown(path.parent)!r}."
+            )
     if all(part.isidentifier() for part in name.split(".")):
         try:
             spec = importlib.util.find_spec(name)
-        except ModuleNotFoundError:
+        except (ImportError, ValueError):
             return None
         if spec is not None and spec.submodule_search_locations:
             return Path(next(iter(spec.submodule_search_locations))).resolve()

@@ -58,7 +58,7 @@ def pytest_configure(config):
     torch.set_num_threads(config.getoption("--threads"))
     config.pluginmanager.set_blocked("logging-plugin")  # nobody logs here, and it costs a tenth of the run
     if not hasattr(config, "new_subject"):  # else a plugin has brought the implementation and its Subject
-        config.implementation = _load(config.args)
+        config.implementation = _load()
         config.new_subject = lambda: Subject(config.implementation)
     config.begin, config.entry_of = lambda seed: _begin(config, seed), entry_of
     config.begin(config.getoption("--draw-seed"))
@@ -92,18 +92,12 @@ def pytest_collection_modifyitems(config, items):
         item.part = parts.part_of_test(item.originalname)
 
 
-def _load(arguments):
+def _load():
+    """The implementation under test. What is wrong in one of its files is said by the tests that ask this file."""
     try:
-        return impl.load().check(_modules_asked(arguments))
+        return impl.load()
     except impl.ImplementationError as error:
         raise pytest.UsageError(str(error)) from None
-
-
-def _modules_asked(arguments):
-    """The files of the implementation that these test files ask; all of them where a folder is named."""
-    names = {Path(argument.split("::")[0]).name for argument in arguments}
-    asked = names & set(parts.FILES) if names <= set(parts.FILES) else parts.ASKS
-    return [module for module in impl.CONTRACT if any(module in parts.ASKS.get(name, ()) for name in asked)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -201,7 +195,7 @@ def pytest_sessionfinish(session):
 
 def _implementation_line(config):
     implementation = config.implementation
-    return f"implementation under test: {implementation.name} ({implementation.folder})"
+    return f"implementation under test: {implementation.name} ({impl.printable(str(implementation.folder))})"
 
 
 def _points(item):

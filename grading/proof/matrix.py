@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading.paths import REFERENCE, ROOT
+from grading.proof import fingerprints
 from grading.proof.bank import OverlapError, load_metadata, load_mistakes, load_variants, materialise
 from grading.proof.grid import lines as grid_lines
 from grading.proof.grid import problems as grid_problems
@@ -40,6 +41,7 @@ class Matrix:
     tests: dict = field(default_factory=dict)  # test -> part
     files: dict = field(default_factory=dict)  # part -> files of its tests
     red: dict = field(default_factory=dict)  # mistake -> {test: its entry in the report}
+    entries: dict = field(default_factory=dict)  # mistake -> all entries of its report
     passed: dict = field(default_factory=dict)  # mistake -> tests that it passes
     elsewhere: dict = field(default_factory=dict)  # mistake -> tests of its part's files that it fails, other inputs
     rejected: dict = field(default_factory=dict)  # (variant, how it was run) -> tests that are not passed
@@ -63,6 +65,7 @@ def ask_all(matrix, room, jobs):
     asked = {name: asking(mistake) for name, mistake in mistakes.items()}
     for name, tests in progress("mistakes", folders, asked, jobs):
         matrix.red[name] = {test["name"]: test for test in tests if test["outcome"] == "failed"}
+        matrix.entries[name] = tests
         matrix.passed[name] = {test["name"] for test in tests if test["outcome"] == "passed"}
 
     for part, files in matrix.files.items():
@@ -175,24 +178,11 @@ def load_exceptions():
     return {(entry["test"], entry["kind"]): entry["reason"] for entry in entries}
 
 
-def write_fingerprints(matrix):
-    """Store the answers of every mistake at the tests that it turns red."""
-    from safetensors.torch import save_file
-
-    tensors = {
-        f"{mistake}/{test}": naming.tensor_of(entry["fingerprint"])
-        for mistake, red in sorted(matrix.red.items())
-        for test, entry in sorted(red.items())
-    }
-    save_file(tensors, naming.FINGERPRINTS)
-    naming.read_fingerprints.cache_clear()
-
-
-def first_named(red):
-    """Ids that naming gives to a run's red tests, the surest of each part first."""
+def first_named(tests):
+    """Ids that naming gives to a run, the surest of each part first."""
     collected = naming.Naming()
-    for test, entry in red.items():
-        collected.note(test, naming.tensor_of(entry["fingerprint"]))
+    for test in tests:
+        collected.note_entry(test)
     return [named.id for part in parts.PARTS for named in collected.named(part)]
 
 
@@ -203,8 +193,8 @@ def same(metadata, a, b):
 
 def name_all(matrix, mistakes, metadata, room, jobs):
     """Name every mistake alone, and pairs of mistakes in one program."""
-    for name, red in matrix.red.items():
-        matrix.named[name] = (first_named(red) or [None])[0]
+    for name in matrix.red:
+        matrix.named[name] = (first_named(matrix.entries[name]) or [None])[0]
     chosen, folders = random.Random(6), {}
     ids = sorted(mistakes)
     while len(folders) < PAIRS:
@@ -219,7 +209,7 @@ def name_all(matrix, mistakes, metadata, room, jobs):
             continue
     asked = {(a, b): asking(mistakes[a], mistakes[b]) for a, b in folders}
     for pair, tests in progress("pairs of mistakes", folders, asked, jobs):
-        matrix.pairs[pair] = first_named({test["name"]: test for test in tests if test["outcome"] == "failed"})
+        matrix.pairs[pair] = first_named(tests)
 
 
 def accuracy(matrix, metadata):
@@ -291,7 +281,7 @@ def _run(args):
     with tempfile.TemporaryDirectory() as room:
         mistakes, variants = ask_all(matrix, Path(room), args.jobs)
         if args.write_fingerprints:
-            write_fingerprints(matrix)
+            fingerprints.write(matrix.red, args.jobs)
         name_all(matrix, mistakes, metadata, Path(room), args.jobs)
     judge(matrix, mistakes, metadata, load_exceptions())
     matrix.problems += grid_problems(matrix.tests, mistakes)

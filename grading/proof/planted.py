@@ -65,20 +65,22 @@ def load_styles(folder=STYLES):
 def verdict(mistake, tests, metadata):
     """One of VERDICTS, and the ids that naming gives: what a student hears who has made this mistake alone.
 
-    Right says this mistake and nothing else; in part says something besides, or leaves red tests open.
+    Right says this mistake and nothing else; in part says something besides, leaves red tests open, or asks which of
+    two it is that no test tells apart.
     """
     collected = naming.Naming()
     for test in tests:
         collected.note_entry(test)
     named = [each for part in parts.PARTS for each in collected.named(part)]
-    true = [each for each in named if _same(metadata, each.id, mistake.id)]
+    true = [each for each in named if any(_same(metadata, name, mistake.id) for name in (each.id, *each.others))]
     red = {test["name"] for test in tests if test["outcome"] == "failed"}
     if not named:
         kind = "a crash with its line" if collected.only_raises(mistake.part) else "unknown"
     elif not true:
         kind = "wrong"
     else:
-        whole = len(true) == len(named) and red <= {test for each in named for test in each.explains}
+        alone = len(true) == len(named) and not any(each.others for each in named)
+        whole = alone and red <= {test for each in named for test in each.explains}
         kind = "right" if whole else "in part"
     return kind, [each.id for each in named]
 

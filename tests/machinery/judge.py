@@ -5,7 +5,7 @@ from pathlib import Path
 
 from machinery import expect, parts
 from nanolm.errors import ContractError, NotStarted, StudentError
-from nanolm.impl import ImplementationError
+from nanolm.impl import FILE_OF, ImplementationError
 
 PROBLEMS = (expect.Mistake, StudentError, ContractError, ImplementationError)
 
@@ -39,6 +39,8 @@ class Judge:
             return "waiting", f"waiting for {missing}: {error.name} is not started"
         if not isinstance(error, PROBLEMS):
             return "failed", f"the test itself broke: {type(error).__name__}: {error}"
+        if isinstance(error, ImplementationError) and error.module not in {"", *map(FILE_OF.get, asked)}:
+            return "waiting", f"waiting for {error.module}.py: it can't be used"
         for needed, names in self._ingredients(test, part, asked):
             asked_too = [name for name in names if parts.matters(name, test.__name__)]
             if any(self._state_of(name) in ("failed", "not started") for name in asked_too):
@@ -65,8 +67,10 @@ class Judge:
             try:
                 test(student)
                 error = None
-            except (*PROBLEMS, NotStarted) as raised:
-                error = raised
+            except Exception as raised:
+                error = expect.usable(raised, student.asked, student.transcript)
+                if not isinstance(error, (*PROBLEMS, NotStarted)):
+                    raise
             expect.MEASURED.clear()
             self.state(test, student.asked, error)
         return self.states[name]

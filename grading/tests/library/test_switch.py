@@ -60,14 +60,61 @@ def test_pytest_prints_one_sentence_for_an_unknown_value():
     assert printed.startswith("ERROR: NANOLM_IMPL is 'nonsense'") and printed.count("\n") == 0
 
 
-def test_pytest_prints_file_and_line_of_a_syntax_error(copy):
+def test_a_file_that_cant_be_read_costs_its_own_tests(copy):
     broken = copy / "rope.py"
     broken.write_text(broken.read_text(encoding="utf-8") + "\ndef half(:\n", encoding="utf-8")
     line = len(broken.read_text(encoding="utf-8").splitlines())
     code, printed = pytest_on(copy)
-    assert code == 4
-    assert f"rope.py, line {line}:" in printed and printed.count("\n") == 0
+    assert code == 1 and printed.count(f"rope.py, line {line}:") == 1
+    assert "waiting for rope.py: it can't be used" in printed and "Traceback" not in printed
+    assert printed.count("FAILED tests/") == printed.count("FAILED tests/test_rope.py") > 0
     assert pytest_on(copy, "tests/test_modules.py")[0] == 0  # modules.py does not need it
+
+
+@pytest.mark.parametrize(
+    ("instead", "sentence"),
+    [
+        (None, "budget.py is missing"),
+        ("def count(", "budget.py has no count_parameters"),
+        ("count_parameters = 3\n\n\ndef count(", "count_parameters is no function but int"),
+    ],
+)
+def test_what_one_file_lacks_is_said_by_its_own_tests(copy, instead, sentence):
+    file = copy / "budget.py"
+    text = file.read_text(encoding="utf-8")
+    file.unlink()
+    if instead:
+        file.write_text(text.replace("def count_parameters(", instead), encoding="utf-8")
+    code, printed = pytest_on(copy, "tests/test_modules.py", "tests/test_budget.py")
+    assert code == 1 and printed.count(sentence) == 1
+    assert "FAILED tests/test_modules.py" not in printed
+
+
+def test_the_home_folder_has_its_short_name(copy, monkeypatch):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(copy.parent))
+    assert load("~/submission").folder == copy.resolve()
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000, "a\0b", "a" * 300 + "/b"])
+def test_a_name_that_no_system_takes_is_one_sentence(name):
+    with pytest.raises(ImplementationError, match="NANOLM_IMPL is "):
+        load(name)
+
+
+@pytest.mark.parametrize("name", ["modules.py", "work.zip"])
+def test_a_file_in_place_of_the_folder_is_said(copy, name):
+    (copy / name).touch()
+    with pytest.raises(ImplementationError, match="which is a file: name the folder that holds your modules.py"):
+        load(str(copy / name))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_that_is_no_utf8_can_be_printed(copy):
+    odd = os.fsdecode(os.fsencode(copy.parent) + b"/caf\xe9")
+    shutil.copytree(copy, odd)
+    code, printed = pytest_on(odd, "tests/test_budget.py")
+    assert code == 0 and "INTERNALERROR" not in printed and "caf\\udce9" in printed
 
 
 def test_a_missing_file_is_named(copy):
