@@ -78,3 +78,23 @@ def test_where_nothing_is_wrong_both_end_well(a_course):
     code, said = nbgrader(a_course, "zip_collect", "week06", "--force", "--WeekExtractor.times=times.csv")
     assert code == 0 and "grace: no time of hand-in" in said, said
     assert (a_course / "submitted/ada/week06/timestamp.txt").read_bytes() == b"2026-01-10T01:00:00+00:00\n"
+
+
+def test_the_key_of_the_feedback_comes_along_by_both_commands_and_only_from_beside_the_files(a_course, tmp_path):
+    key, other = b"k" * 128, b"o" * 128
+    submission = {**WORK, "submission_secret.txt": key + b"\n", "exercises_en/submission_secret.txt": other}
+    folder = "exchange/course/inbound/grace+week06+2026-01-12 10:00:00.000000 UTC+x"
+    write_tree(a_course, below(folder, submission))
+    code, said = nbgrader(a_course, "collect", "week06", "--student=grace", "--update")
+    assert code == 0, said
+    stored = a_course / "submitted/grace/week06/submission_secret.txt"
+    assert stored.read_bytes() == key
+    shutil.rmtree(a_course / "submitted/grace")
+    write_tree(tmp_path, below("inbound/grace+week06+2026-01-12 10:00:00.000000 UTC+x", submission))
+    assert main(["collect", str(tmp_path / "inbound"), "--course", str(a_course)]) == 0
+    assert stored.read_bytes() == key
+    for code, then in ((WORK["exercises_en/rope.py"], True), (b"z = 3\n", False)):
+        files = {**WORK, "exercises_en/rope.py": code, "submission_secret.txt": other}
+        source = write_tree(tmp_path / f"platform {then}", below("grace", files))
+        assert main(["collect", str(source), "--course", str(a_course)]) == 0
+        assert stored.exists() == then, "the same work loses its key, or a student's own file became one"

@@ -49,7 +49,8 @@ class Store:
         """Store an attempt; which of NEW, UPDATED, UNCHANGED (it is there) and KEPT (a later one is there) it was."""
         place = self.course.submitted(attempt.student, ASSIGNMENT)
         before, stamp = _held(place), _stamp(place)
-        if before == attempt.files and attempt.time in (None, stamp):
+        key = {KEY: before[KEY]} if KEY in before else {}  # which only the exchange gives
+        if before == {**key, **attempt.files} and attempt.time in (None, stamp):
             return UNCHANGED
         if before and attempt.time and stamp and attempt.time < stamp:
             return KEPT
