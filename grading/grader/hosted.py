@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 from grading.grader import doctor
@@ -39,6 +40,10 @@ def main():
         result = grade(take_in(SUBMISSION), read_secret(str(SOURCE / "secret.txt")), sandboxed)
     except (GraderError, SecretError, WorkerLost) as error:
         print(f"Nothing is graded: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # a fault of ours, whatever it is: never a student's zero
+        traceback.print_exc()
+        print(f"Nothing is graded: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     if result["state"] == GRADER_ERROR:
         print(f"Nothing is graded: {result['error']}", file=sys.stderr)
