@@ -23,6 +23,7 @@ from grading.proof.attacks.table import ARGUMENTS  # noqa: E402
 
 pytestmark = pytest.mark.proof
 
+pytestmark = pytest.mark.proof
 COURSE, EXCHANGE = HOMES / "teacher" / "course", HOMES / "exchange"
 STUDENTS_SETTINGS = ("--course=nanolm", f"--Exchange.root={EXCHANGE}")
 # The exam is a handful of tests: 5 points for the norm, 3 for RoPE. Who is a second late loses a tenth.

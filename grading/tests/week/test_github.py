@@ -20,6 +20,7 @@ from grading.week.release.github import WORKFLOW, write_github  # noqa: E402
 
 pytestmark = pytest.mark.proof
 
+pytestmark = pytest.mark.proof
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "classroom50_result.json").read_text(encoding="utf-8"))
 SAMPLES = ROOT / "grading" / "demo" / "samples"
 LIMIT = 10 * 2**20  # what Classroom 50's runner fetches of an autograder's bundle

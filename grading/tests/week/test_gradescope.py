@@ -17,6 +17,7 @@ from grading.week.release.trial import _borrowed_environment
 
 pytestmark = pytest.mark.proof
 
+pytestmark = pytest.mark.proof
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "gradescope_results.json").read_text(encoding="utf-8"))
 SAMPLES = ROOT / "grading" / "demo" / "samples"
 SECRET = "a secret that nobody will guess, 42"

@@ -21,6 +21,7 @@ from grading.week.release.trial import _borrowed_environment  # noqa: E402
 
 pytestmark = pytest.mark.proof
 
+pytestmark = pytest.mark.proof
 PAGE = (ROOT / "docs" / "jupyterhub.md").read_text(encoding="utf-8")
 COMMAND = re.search(r"^    (python -m pip install .*)$", PAGE, flags=re.MULTILINE)[1]
 ASKED = ("swiglu", "budget")
