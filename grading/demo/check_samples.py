@@ -4,18 +4,18 @@ import subprocess
 import sys
 import time
 
+from grading.demo.samples import SAMPLES, folder
 from grading.paths import ROOT
 from grading.proof.marks import WEEK, NoReport, marks, of_parts, report
 
 HELP = "check the sample submissions, show the table, let the right one write text"
-SAMPLES = ("all_right", "five_mistakes", "half_finished")
 PROMPT = "The capital of France is"
 CELL = 22
 
 
 def check(sample):
     """The report of the named tests on one sample submission."""
-    return report(f"grading/demo/samples/{sample}")
+    return report(folder(sample))
 
 
 def standing(tests):
@@ -76,7 +76,7 @@ def _run():
     reports = {}
     for sample in SAMPLES:
         start = time.monotonic()
-        print(f"Checking grading/demo/samples/{sample} ...", end=" ", flush=True)
+        print(f"Checking {folder(sample).relative_to(ROOT).as_posix()} ...", end=" ", flush=True)
         reports[sample] = check(sample)
         print(f"{len(reports[sample])} tests, {time.monotonic() - start:.0f} s")
     print("", *table(reports), sep="\n")
@@ -84,5 +84,5 @@ def _run():
         found = list(mistakes(tests))
         print(f"Mistakes found in {sample}:" + ("" if found else " none"), *found, sep="\n")
     print("\nThe code of all_right runs SmolLM2-135M:", flush=True)
-    command = ["-m", "nanolm", "generate", "--impl", f"grading/demo/samples/{SAMPLES[0]}", "--prompt", PROMPT]
+    command = ["-m", "nanolm", "generate", "--impl", str(folder("all_right")), "--prompt", PROMPT]
     return subprocess.run([sys.executable, *command], cwd=ROOT).returncode

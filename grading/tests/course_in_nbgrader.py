@@ -3,14 +3,13 @@
 import logging
 import shutil
 
+from grading.demo import samples
 from grading.grader.bubblewrap import bubblewrap
-from grading.paths import ROOT
 from grading.proof.attacks.table import ARGUMENTS
 from grading.week import course
 from grading.week.databases import open_gradebook
 
 SANDBOXED = bubblewrap() is not None
-SAMPLES = ROOT / "grading" / "demo" / "samples"
 NOTEBOOK = "week06.ipynb"
 
 
@@ -98,4 +97,4 @@ class _Lines(logging.Handler):
 
 def sample(name):
     """The files of a sample submission: {name: text}."""
-    return {path.name: path.read_text(encoding="utf-8") for path in (SAMPLES / name).glob("*.py")}
+    return samples.files(name)

@@ -24,7 +24,6 @@ from grading.proof.marks import WEEK
 
 COUNT = 20
 WEEK_NAME, NOTEBOOK = "week06", "week06.ipynb"
-SAMPLES = ROOT / "grading" / "demo" / "samples"
 CONFIG = """
 c = get_config()
 c.CourseDirectory.root = {course!r}
@@ -64,7 +63,6 @@ def _measured(room, runs):
 def make(folder):
     """Twenty honest submissions, right, right in other words, with mistakes, half finished, in two halves A and B."""
     kinds = {"reference": REFERENCE}
-    kinds |= {name: SAMPLES / name for name in ("all_right", "five_mistakes", "half_finished")}
     variants = [variant for variant in load_variants().values() if variant.only == "all"]
     mistakes = {}
     for mistake in load_mistakes().values():

@@ -13,10 +13,11 @@ import nbformat  # noqa: E402
 from nbclient.exceptions import CellExecutionError  # noqa: E402
 
 from grading.authoring import book, notebooks  # noqa: E402
+from grading.demo import samples  # noqa: E402
 from grading.paths import ROOT  # noqa: E402
 
 NOTEBOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))
-RIGHT = ("reference", "grading/demo/samples/all_right")
+RIGHT = ("reference", str(samples.folder("all_right")))
 SECONDS, MEGABYTES = 60, 3_000  # of one core's time: a clock on the wall would also measure who else is working
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -139,7 +140,7 @@ def test_a_stub_stops_the_notebook_with_one_sentence():
 
 
 def test_an_error_in_the_implementation_is_one_sentence(tmp_path):
-    text = (ROOT / "grading/demo/samples/all_right/modules.py").read_text(encoding="utf-8")
+    text = samples.files("all_right")["modules.py"]
     (tmp_path / "modules.py").write_text(text + "\n\ndef ffn_dim(D):\n    return D[0]\n", encoding="utf-8")
     cell = "from nanolm.classroom import active\nactive('ffn_dim').ffn_dim(4)"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])

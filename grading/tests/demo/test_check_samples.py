@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.demo import check_samples
+from grading.demo import check_samples, samples
 from grading.proof import marks
 
 
@@ -97,15 +97,16 @@ def test_the_last_step_runs_the_right_samples_code(monkeypatch, capsys):
     monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command) or finished)
     assert check_samples.run(None) == 3  # the generation's exit code is the command's
     assert commands[0][1:] == [
-        "-m", "nanolm", "generate", "--impl", "grading/demo/samples/all_right", "--prompt", "The capital of France is",
+        "-m", "nanolm", "generate", "--impl", str(samples.folder("all_right")), "--prompt", "The capital of France is",
     ]  # fmt: skip
     assert "all_right" in capsys.readouterr().out
 
 
-def test_tests_that_can_not_run_are_one_sentence():
+def test_tests_that_can_not_run_are_one_sentence(monkeypatch):
+    monkeypatch.setattr(check_samples, "folder", lambda name: f"build/samples/{name}")
     with pytest.raises(marks.NoReport) as caught:
         check_samples.check("no_such_sample")
-    assert "grading/demo/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
+    assert "build/samples/no_such_sample" in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_report_is_read_as_written(monkeypatch):

@@ -3,17 +3,17 @@
 import pytest
 import reports_apart
 
+from grading.demo import samples
 from grading.grader.batch import Batch
 from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import PUBLIC_ANSWERS, Exam
 from grading.grader.fork_server import Nursery
 from grading.grader.student_files import Intake, take_in
-from grading.paths import REFERENCE, ROOT
+from grading.paths import REFERENCE
 from grading.proof.bank import Replacement, Variant, load_mistakes, materialise
 
 pytestmark = pytest.mark.proof
 
-SAMPLES = ("all_right", "five_mistakes", "half_finished")
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part
 
@@ -42,7 +42,7 @@ BROKEN_INIT = {
 def states(tmp_path_factory):
     """{submission: ({test: (state, mistake, message)} in process, the same through a worker)}."""
     room = tmp_path_factory.mktemp("both")
-    folders = {name: ROOT / "grading" / "demo" / "samples" / name for name in SAMPLES} | {"reference": REFERENCE}
+    folders = {name: samples.folder(name) for name in samples.SAMPLES} | {"reference": REFERENCE}
     mistakes = load_mistakes()
     chosen = {mistake.part: mistake for mistake in mistakes.values()}  # the last of each part
     for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):

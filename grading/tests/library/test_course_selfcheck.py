@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("nbgrader")
 pytest.importorskip("ipykernel")
 
-from course_in_nbgrader import SAMPLES  # noqa: E402
 
 from grading.authoring.cells import is_check, nbgrader_of  # noqa: E402
 from grading.authoring.week_notebook import TARGET  # noqa: E402
+from grading.demo import samples  # noqa: E402
 from grading.paths import EXERCISES, ROOT  # noqa: E402
 
 ASKED = ("swiglu", "budget", "softcap")
@@ -24,8 +24,8 @@ def said(tmp_path_factory):
     from nbgrader.validator import Validator
 
     folder = tmp_path_factory.mktemp("student")
-    shutil.copytree(SAMPLES / "all_right", folder / "exercises_en")
-    shutil.copy(SAMPLES / "five_mistakes" / "budget.py", folder / "exercises_en")
+    shutil.copytree(samples.folder("all_right"), folder / "exercises_en")
+    shutil.copy(samples.folder("five_mistakes") / "budget.py", folder / "exercises_en")
     shutil.copy(EXERCISES / "attention.py", folder / "exercises_en")
     notebook = nbformat.read(TARGET, as_version=4)
     notebook.cells = [

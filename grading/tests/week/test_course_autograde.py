@@ -11,8 +11,9 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from course_in_nbgrader import SAMPLES, SANDBOXED, Course, sample  # noqa: E402
+from course_in_nbgrader import SANDBOXED, Course, sample  # noqa: E402
 
+from grading.demo import samples  # noqa: E402
 from grading.grader.results import Shelf  # noqa: E402
 from grading.grader.run import grade_folder  # noqa: E402
 from grading.grader.secret import read_secret  # noqa: E402
@@ -92,7 +93,7 @@ def feedback(course, student):
 @pytest.mark.proof
 def test_nbgrader_has_the_points_of_grading_run(graded, tmp_path):
     for student, name in (("ada", "all_right"), ("bob", "five_mistakes")):
-        shutil.copytree(SAMPLES / name, tmp_path / "class" / student)
+        shutil.copytree(samples.folder(name), tmp_path / "class" / student)
     secret = read_secret(str(graded[0].folder / "secret.txt"))
     assert grade_folder(tmp_path / "class", tmp_path / "out", secret, SANDBOXED, 2, ARGUMENTS) == 0
     scores = graded[0].scores()
@@ -187,7 +188,8 @@ def test_a_grading_that_was_stopped_is_taken_up(course, from_the_shelf):
 
 def test_changed_code_is_graded_again_and_nobody_else(course):
     before = course.scores()
-    shutil.copy(SAMPLES / "all_right" / "modules.py", course.folder / "submitted" / "dan" / "week06" / "exercises_en")
+    theirs = course.folder / "submitted" / "dan" / "week06" / "exercises_en"
+    shutil.copy(samples.folder("all_right") / "modules.py", theirs)
     said, well = course.autograde("dan")
     assert well and course.scores()["dan"] == before["ada"]
     assert {**course.scores(), "dan": None} == {**before, "dan": None}
