@@ -26,7 +26,8 @@ def test_every_path_exists(page):
     named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.txt|\.toml|\.md))`", TEXTS[page]))
     named |= set(re.findall(r"`((?:grading|nanolm|tests|notebooks|docs)/[\w./]+)`", TEXTS[page]))
     named |= set(re.findall(r"-[cr] (\S+\.txt)", TEXTS[page]))
-    made = {"autograder.py", "CLASSROOM", "/etc/", "week06/", "COURSE", "OUT", "build", "PART", "TOPIC", "FILE", "NN_topic"}  # stand for something, or are made
+    made = {"autograder.py", "CLASSROOM", "/etc/", "week06/",
+            "COURSE", "OUT", "build", "PART", "TOPIC", "FILE", "NN_topic"}  # stand for something, or are made
     fixed = [name for name in sorted(named) if not any(word in name for word in made)]
     assert [name for name in fixed if not (ROOT / name).exists() and not (ROOT / "docs" / name).exists()] == []
 
