@@ -7,6 +7,7 @@ cache holds is asked in test_cache.py (test_cache_stores_K_heads).
 """
 
 import pytest
+import torch
 
 from machinery import expect
 from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
@@ -97,6 +98,14 @@ def test_memory_weights_stay_in_their_dtype(student):
     cause = "Is it x that needs fp32, in norm and softmax? A matrix in fp32 is twice its bytes, at every forward."
     symptom = "a forward of a bf16 block copies weight matrices into a wider dtype"
     expect.that(got == 0, symptom, cause, "no entries", f"{got} entries")
+
+
+def test_memory_norm_keeps_fp64(student):
+    x = Draw(177).normal(4, 16).double()
+    y = student.RMSNorm(16, eps=1e-30).load({"weight": torch.ones(16)}).double()(x)
+    cause = "Is the input cast to at least fp32 (torch.promote_types), and left alone where it is finer?"
+    symptom = "a fp64 norm passes through fp32: right, as in Llama's own code, and digits are lost"
+    expect.close(y, x / x.norm(dim=-1, keepdim=True) * 4, 1e-11, symptom, cause)
 
 
 @pytest.mark.needs("rope")
