@@ -9,6 +9,7 @@ from grading.grader.inside import wire
 from grading.grader.lost_worker import WorkerLost
 from grading.grader.own_user import LEAST
 from grading.grader.states import GraderError
+from grading.grader.untrusted.archives import ENTRIES, MB, SECONDS, SIZE
 from grading.paths import ROOT
 from nanolm.source import BYTES_LIMIT, FILES_LIMIT
 
@@ -124,6 +125,7 @@ def lines(sandboxed=True, limits=None):
     yield _line("pids cgroup", "pids" in groups or "unified" in groups, "a limit for all processes together")
     yield _line("time limit", True, f"{limits.call:g} s a call, {limits.part:g} a part, {limits.submission:g} in all")
     yield _line("in all", True, bounds(limits))
+    yield _line("intake", True, f"{SIZE // MB} MB unpacked, {ENTRIES:,} files, {SECONDS} s of the processor a student")
 
 
 def bounds(limits):

@@ -1,6 +1,8 @@
 """nbgrader's own zip_collect and collect do the same as `python -m grading collect`."""
 
+import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +12,7 @@ from courses import CONFIG, NOTEBOOK, WORK, below, copy_of, nbgrader, tree, writ
 
 from grading.__main__ import main
 from grading.paths import ROOT
+from grading.week.collect import owners
 
 PLUGINS = f"""
 import sys
@@ -98,3 +101,23 @@ def test_the_key_of_the_feedback_comes_along_by_both_commands_and_only_from_besi
         source = write_tree(tmp_path / f"platform {then}", below("grace", files))
         assert main(["collect", str(source), "--course", str(a_course)]) == 0
         assert stored.exists() == then, "the same work loses its key, or a student's own file became one"
+
+
+def test_collect_takes_no_folder_that_is_another_ones_or_tells_no_time(a_course, monkeypatch):
+    def number_of(path):
+        return 5000 if str(path).endswith("+foreign") else os.geteuid()
+
+    monkeypatch.setattr(owners, "user_number", number_of)  # the command runs in a fork
+    monkeypatch.setattr(owners.pwd, "getpwuid", lambda number: SimpleNamespace(pw_name="mallory"))
+    other = {**WORK, "exercises_en/modules.py": b"mallory = 1\n"}
+    inbound = a_course / "exchange/course/inbound"
+    names = ["lee+week06+2026-02-10 10:00:00 UTC+foreign", " lee+week06+2026-03-10 10:00:00 UTC+x", "max+week06+soon+x"]
+    write_tree(inbound, below("lee+week06+2026-01-10 10:00:00 UTC+own", WORK))
+    for name in names:
+        write_tree(inbound, below(name, other))
+    code, said = nbgrader(a_course, "collect", "week06")
+    assert code == 1 and "Traceback" not in said, said
+    assert tree(a_course / "submitted/lee/week06")["exercises_en/modules.py"] == WORK["exercises_en/modules.py"]
+    assert "says that it is lee's but belongs to mallory" in said
+    assert "names no student" in said and "has no time in its name" in said
+    assert not (a_course / "week06").exists() and not (a_course / "submitted/max").exists()
