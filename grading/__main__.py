@@ -2,6 +2,7 @@
 
 import sys
 
+from grading import preflight
 from nanolm.command_line import run_command
 
 # In the order in which an instructor, then a maintainer, needs them.
@@ -34,7 +35,8 @@ COMMANDS = {
 
 def main(argv=None):
     """Run one command and return its exit code."""
-    return run_command("python -m grading", "The instructor's and the maintainer's side of the week.", COMMANDS, argv)
+    about = "The instructor's and the maintainer's side of the week."
+    return run_command("python -m grading", about, COMMANDS, argv, preflight.missing)
 
 
 if __name__ == "__main__":

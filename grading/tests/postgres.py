@@ -8,25 +8,9 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+from grading.preflight import postgresql_program
+
 USER = "grader"
-
-
-def program(name):
-    """One of PostgreSQL's programs, or None; Debian keeps them off the path."""
-    found = shutil.which(name)
-    if found is None:
-        candidates = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-        found = str(candidates[-1]) if candidates else None
-    return found
-
-
-def missing():
-    """Why no server can be started here; empty where one can."""
-    if program("initdb") is None or program("pg_ctl") is None:
-        return "PostgreSQL is not installed here"
-    if os.getuid() == 0 and _unprivileged() is None:
-        return "PostgreSQL refuses root, and there is no setpriv to become another user"
-    return ""
 
 
 def _unprivileged():
@@ -68,7 +52,7 @@ class Server:
         return f"postgresql://{USER}:{password or self.password}@127.0.0.1:{self.port}/{name}"
 
     def _run(self, name, *arguments):
-        command = [*_unprivileged(), program(name), *map(str, arguments)]
+        command = [*_unprivileged(), postgresql_program(name), *map(str, arguments)]
         # A folder that the other user can read, and no pipe that the server would keep open.
         with (self.folder / "said").open("w+", encoding="utf-8") as said:
             done = subprocess.run(command, cwd="/", stdout=said, stderr=said, timeout=60)

@@ -33,13 +33,33 @@ def install():
         registry.register(name, "sqlalchemy.dialects.postgresql.psycopg2", "PGDialect_psycopg2")
     if not event.contains(Engine, "do_connect", _patiently):
         event.listen(Engine, "do_connect", _patiently)
-    _find_alembic()
+    _in_any_path()
     from nbgrader import apps
 
     for name in (*apps.__all__, "tornado.application"):  # nbgrader's gradebook logs as tornado
         log = logging.getLogger(name)
         if _plainly not in log.filters:
             log.addFilter(_plainly)
+
+
+def url_of(file):
+    """The URL of an SQLite file, as nbgrader writes it, where the path has no sign that means something in a URL."""
+    return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
+
+
+def unreachable(url):
+    """Why a PostgreSQL server does not let us in; "" where it does, and for SQLite, which has none."""
+    from sqlalchemy import create_engine
+
+    install()
+    try:
+        if make_url(url).get_backend_name() != "postgresql":
+            return ""
+        with sentences(url):
+            create_engine(url).connect().close()
+    except (DatabaseError, ArgumentError) as error:
+        return str(error) if isinstance(error, DatabaseError) else sentence(error, url)
+    return ""
 
 
 def _patiently(dialect, record, arguments, keywords):
@@ -50,8 +70,18 @@ def _patiently(dialect, record, arguments, keywords):
         keywords.setdefault("connect_timeout", CONNECT_SECONDS)
 
 
-def _find_alembic():
-    """nbgrader starts `alembic` by name for a new gradebook; it lies beside this Python, maybe not on the path."""
+def _in_any_path():
+    """Let nbgrader and alembic, the program that knows the versions of its tables, find each other wherever they lie.
+
+    For a new gradebook nbgrader starts it by name, which need not be on the path, with a file that gives % a meaning:
+    its version can be asked here. `nbgrader db upgrade` starts it all the same.
+    """
+    from alembic.script import ScriptDirectory
+    from nbgrader import api, dbutil
+
+    scripts = dbutil.ALEMBIC_DIR.replace("%%", "%")
+    dbutil.ALEMBIC_DIR = scripts.replace("%", "%%")
+    api.get_alembic_version = ScriptDirectory(scripts).get_current_head
     if shutil.which("alembic") is None:
         os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
 

@@ -4,7 +4,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.states import GraderError
 
 HELP = "grade every attack of the table on this machine, and say whether each ended as it must"
@@ -25,9 +24,6 @@ def run(args):
     unknown = [name for name in args.names if name not in ATTACKS]
     if unknown:
         print(f"There is no attack {unknown[0]!r}: leave the names out, and all are played.", file=sys.stderr)
-        return 1
-    if mode == "sandboxed" and bubblewrap() is None:
-        print("There is no bubblewrap (bwrap) here: install it, or ask with --unsandboxed.", file=sys.stderr)
         return 1
     names = [name for name in args.names or played(mode) if name in played(mode)]
     failed = 0

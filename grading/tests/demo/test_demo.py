@@ -68,3 +68,59 @@ def test_a_step_that_fails_is_named_with_its_exit_code(tmp_path, monkeypatch):
     monkeypatch.setattr(failing, "steps", lambda: (("jump", lambda: 3, (0,)),))
     with pytest.raises(command.DemoFailed, match="'jump' ended with exit code 3"):
         failing.run()
+
+
+LOG = """
+$ python -m nbgrader first
+[FirstApp | ERROR] of the command before
+$ python -m nbgrader autograde week06
+[AutogradeApp | INFO] Copying
+{said}
+[AutogradeApp | WARNING] Removing failed assignment
+[AutogradeApp | ERROR] There was an error processing assignment 'week06' for student 'aada'
+[AutogradeApp | ERROR] Please see the the above traceback for details on the specific errors on the above failures.
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("[AutogradeApp | ERROR] nothing is graded: there is no room.", "nothing is graded: there is no room."),
+        ("Traceback (most recent call last):\n  File x\n    ValueError: seven", "ValueError: seven"),
+        ("", "it said nothing."),
+    ],
+)
+def test_a_command_that_fails_is_quoted_with_its_own_last_sentence(said, words):
+    assert command.last_words(LOG.format(said=said)) == words
+
+
+def test_a_failing_step_says_why_and_sends_nobody_to_a_log(tmp_path, monkeypatch):
+    failing = command.Demo(tmp_path)
+    broken = (*command.OURS, "export", "--course", tmp_path / "nowhere")
+    monkeypatch.setattr(failing, "steps", lambda: (("export", broken, (0,)),))
+    with pytest.raises(command.DemoFailed) as failed:
+        failing.run()
+    assert "nowhere is no course folder" in str(failed.value) and "log" not in str(failed.value)
+
+
+def test_without_walls_the_demo_says_so_first_and_grades_only_its_own_class_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command.preflight, "walls", lambda: "this is a test")
+    open_air = command.Demo(tmp_path)
+    unsandboxed = {title: "--WeekAutograde.sandboxed=False" in map(str, words) for title, words, _ in open_air.steps()
+                   if not callable(words)}  # fmt: skip
+    assert [title for title, without in unsandboxed.items() if without] == ["autograde"]
+    monkeypatch.setattr(open_air, "steps", lambda: (("jump", lambda: print("jumped") or 3, (0,)),))
+    with pytest.raises(command.DemoFailed):
+        open_air.run()
+    assert capsys.readouterr().out.splitlines()[0] == f"{command.UNSANDBOXED}: this is a test."
+
+
+def test_the_table_repeats_that_there_were_no_walls():
+    class Nobody:
+        rows = ()
+
+    *_, last = command.table({"aada": {"sandboxed": False}, "bao": {"sandboxed": True}}, Nobody)
+    assert last == f"{command.UNSANDBOXED}."
+    *_, last = command.table({"aada": {"sandboxed": True}}, Nobody)
+    assert "--unsandboxed" not in last

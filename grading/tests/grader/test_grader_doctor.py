@@ -20,9 +20,10 @@ def test_the_walls_stand():
 
 
 def test_without_bubblewrap_it_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(doctor, "bubblewrap", lambda: None)
+    monkeypatch.setattr(bubblewrap, "bubblewrap", lambda: None)
     assert doctor.run(None) == 1
-    assert "MISSING" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "MISSING" in said and "apt-get install bubblewrap" in said
 
 
 @pytest.mark.skipif(bubblewrap.bubblewrap() is None, reason="there is no bubblewrap here")

@@ -18,6 +18,7 @@ from courses import CONFIG, FORK, copy_of, nbgrader, write_tree
 from nbformat import v4, writes
 from sqlalchemy import create_engine, text
 
+from grading import preflight
 from grading.__main__ import main
 from grading.grader import doctor
 from grading.paths import ROOT
@@ -33,7 +34,7 @@ LOCK = "The gradebook is locked by another program"
 @pytest.fixture(scope="module")
 def server():
     """The private PostgreSQL server; below /tmp, where the user that it runs as may look."""
-    why = postgres.missing()
+    why = preflight.postgresql()
     if why:
         pytest.skip(why)
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, postgres.server(folder) as running:
@@ -251,7 +252,7 @@ def test_a_file_that_is_no_database_is_a_sentence(tmp_path):
 
 
 def test_the_doctor_says_whether_the_gradebook_can_be_used(small_course, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(doctor, "bubblewrap", lambda: None)  # the other lines take seconds
+    monkeypatch.setattr(doctor, "no_walls", lambda: "none")  # the other lines take seconds
     course = copy_of(small_course, tmp_path / "course")
     assert doctor.gradebook(course) == (True, f"sqlite:///{course}/gradebook.db, 3 students")
     (course / "gradebook.db").write_bytes(b"no database" * 1000)

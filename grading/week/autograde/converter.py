@@ -13,6 +13,7 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.utils import rmtree
 from traitlets import Bool, Integer, List, Unicode
 
+from grading import preflight
 from grading.authoring.cells import is_answer, is_check, nbgrader_of
 from grading.grader.inside.text import clean
 from grading.grader.states import GRADER_ERROR
@@ -50,6 +51,8 @@ class WeekAutograde(Autograde):
     tests = List(Unicode(), ["tests"], help="pytest's arguments that name the tests").tag(config=True)
 
     def start(self):
+        for sentence in preflight.autograde(self.coursedir.root, self.sandboxed):
+            self._refuse(f"nothing is graded: {sentence.rstrip('.')}.")
         assignment = self.coursedir.assignment_id
         released = self._notebook(self.coursedir.release_directory)
         asked = students(self.coursedir, assignment)

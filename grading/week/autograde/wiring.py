@@ -31,6 +31,7 @@ def configure(c, course):
     _replace_converters()
     c.CourseDirectory.root = str(course)
     c.CourseDirectory.course_id = "nanolm"
+    c.CourseDirectory.db_url = databases.url_of(course / "gradebook.db")
     c.Exchange.root = str(_exchange(Path(c.Exchange.get("root", course / EXCHANGE))))
     c.Autograde.autograde_preprocessors = [
         GradeFromShelf, LimitOutput, SaveGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
