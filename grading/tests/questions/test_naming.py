@@ -142,3 +142,27 @@ def test_exceptions_are_told_apart_by_what_they_are_about():
             assert naming.matches(one, other) == (i == j)
     again = StudentError("RuntimeError", "Expected all tensors to be on the same device, but got tensors on meta")
     assert naming.matches(naming.fingerprint([again]), prints[1])
+
+
+def test_of_mistakes_that_no_test_tells_apart_both_are_asked_about():
+    alike = {test: of | {"rope-exponent-missing-2": torch.ones(2)} for test, of in KNOWN.items()}
+    (named,) = held(alike, **dict.fromkeys(KNOWN, torch.ones(2))).named("rope")
+    assert {named.id, *named.others} == {"rope-theta-hard-coded", "rope-exponent-missing-2"}
+    said = list(naming.sentences(held(alike, **dict.fromkeys(KNOWN, torch.ones(2))), "rope"))
+    assert said[-1].strip().startswith("Or: ") and named.others[0] in said[-1]
+
+
+def test_what_is_green_counts_against_a_name():
+    naming_of_run = held(KNOWN, test_rope_a=torch.ones(2))
+    for test in ("test_rope_b", "test_rope_c"):
+        naming_of_run.note_entry({"name": test, "part": "rope", "outcome": "passed"})
+    assert naming_of_run.named("rope") == []
+
+
+def test_a_name_may_come_from_any_hand():
+    known = {test: {"rope-theta-hard-coded": torch.zeros(2)} for test in KNOWN}
+    naming_of_run = held(known)
+    for test in KNOWN:
+        naming_of_run._known[test]["rope-theta-hard-coded"].append(naming.fingerprint([torch.ones(2)]))
+        naming_of_run.note(test, naming.fingerprint([torch.ones(2)]))
+    assert [named.id for named in naming_of_run.named("rope")] == ["rope-theta-hard-coded"]
