@@ -8,6 +8,7 @@ import importlib.util
 import io
 import os
 import sys
+import time
 from pathlib import Path
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
@@ -65,6 +66,18 @@ def _says(command, sentences):
 def _give_up_on_stdout():
     """Python writes what is left once more at its end; let that go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def counted(what, items, total):
+    """Yield the items, counted on standard error: one line that changes on a terminal, one at the end elsewhere."""
+    start, count, live = time.monotonic(), 0, sys.stderr.isatty()
+    for item in items:
+        count += 1
+        if live:
+            print(f"\r{what}: {count} of {total}", end="", file=sys.stderr, flush=True)
+        yield item
+    back = "\r" if live else ""
+    print(f"{back}{what}: {count} of {total}, {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 def help_of(module):

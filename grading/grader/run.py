@@ -132,6 +132,8 @@ def _alone(out):
 
 def _progress(count, total, name, seconds):
     width = 30
+    if count < total and not os.isatty(2):
+        return  # in a log one line at the end is enough
     bar = "#" * (width * count // total)
-    end = "\r" if count < total and os.isatty(2) else "\n"
+    end = "\r" if count < total else "\n"
     print(f"[{bar:<{width}}] {count} of {total}, {seconds:.0f} s  {clean(name, 30):<30}", end=end, file=sys.stderr)

@@ -12,7 +12,6 @@ import csv
 import random
 import sys
 import tempfile
-import time
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from grading.proof.grid import lines as grid_lines
 from grading.proof.grid import problems as grid_problems
 from grading.proof.runs import FILES, RunError, files_that_ask, reports
 from machinery import naming, parts
+from nanolm.command_line import counted
 
 HELP = "every known mistake and every right program against every test"
 MARGIN = 10
@@ -99,13 +99,11 @@ def progress(what, folders, asked, jobs, *options):
 
     `asked` are the test files of each key.
     """
-    start = time.monotonic()
-    for count, (key, tests) in enumerate(reports(folders, lambda key: (*asked[key], *options), jobs), 1):
-        print(f"\r{what}: {count} of {len(folders)}", end="", file=sys.stderr, flush=True)
+    done = reports(folders, lambda key: (*asked[key], *options), jobs)
+    for key, tests in counted(what, done, len(folders)):
         if isinstance(tests, RunError):
             raise tests
         yield key, tests
-    print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 def note_variant(matrix, key, tests, variants):

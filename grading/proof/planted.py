@@ -22,6 +22,7 @@ from grading.paths import REFERENCE, ROOT
 from grading.proof.bank import Mistake, PatchError, load_metadata, load_mistakes, materialise
 from grading.proof.runs import RunError, reports
 from machinery import judge, naming, parts
+from nanolm.command_line import counted
 
 HELP = "the bank's mistakes in other hands: are they caught there, and named?"
 STYLES = ROOT / "grading" / "proof" / "styles"
@@ -117,8 +118,7 @@ def ask_all(styles, folders, metadata, jobs):
     def asked(key):
         return tests_of(metadata[key[1]]["part"]) if key[1] else ("tests", "--ignore=tests/test_memory.py")
 
-    for count, (key, tests) in enumerate(reports(folders, asked, jobs), 1):
-        print(f"\r{count} of {len(folders)}", end="", file=sys.stderr, flush=True)
+    for key, tests in counted("programs", reports(folders, asked, jobs), len(folders)):
         if isinstance(tests, RunError):
             problems.append(str(tests))
             continue
@@ -131,7 +131,6 @@ def ask_all(styles, folders, metadata, jobs):
             problems.append(f"{style}: {metadata[name]['test']} lets {name} through; red: {red}")
         else:
             found[key] = verdict(styles[style].mistakes[name], tests, metadata)
-    print(file=sys.stderr)
     return found, problems
 
 
