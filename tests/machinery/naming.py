@@ -22,6 +22,7 @@ FINGERPRINTS = Path(__file__).parent / "fingerprints.safetensors"
 
 FINE, COARSE = 2e-3, 5e-2  # how close two styles of one mistake come: in fp32, and in 16 bits
 MOST, ENOUGH, FEW = 0.5, 0.6, 0.25  # shares of red tests that a name needs, see Naming
+SEVERAL, NEARLY_ALL = 3, 0.9  # what explains so much is named whatever of it stayed green: half of it may be made
 MOST_AT_ONCE = 3
 RAISED = 0.0  # in that place: the row is an exception's
 WIDE = (torch.float32, torch.float64)  # both are right where nothing else is said
@@ -224,7 +225,8 @@ class Naming:
         predicted = self._predicts(mistake, part)
         ran = predicted & (green | set(reds))
         still_green = len(predicted & green)
-        if len(explained) < ENOUGH * len(ran) or still_green > FEW * len(ran):
+        explains_all = len(explained) >= SEVERAL and len(explained) >= NEARLY_ALL * len(reds)
+        if not explains_all and (len(explained) < ENOUGH * len(ran) or still_green > FEW * len(ran)):
             return None
         rarity = sum(1 / len(reds[test].matching) for test in explained)
         return (len(explained) - still_green, round(rarity, 6)), Named(mistake, frozenset(explained), predicted)
