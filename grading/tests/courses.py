@@ -83,7 +83,7 @@ def nbgrader(course, *arguments, env=None):
     with tempfile.TemporaryFile() as said:
         child = FORK.Process(target=_command, args=(course, arguments, env or {}, said.fileno()))
         child.start()
-        child.join(60)
+        child.join(600)
         if child.is_alive():
             child.kill()
             child.join()

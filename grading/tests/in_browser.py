@@ -57,7 +57,7 @@ def jupyterlab(room, *settings, **environment):
         yield address
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=300)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class Server:
         command = [*_unprivileged(), postgresql_program(name), *map(str, arguments)]
         # A folder that the other user can read, and no pipe that the server would keep open.
         with (self.folder / "said").open("w+", encoding="utf-8") as said:
-            done = subprocess.run(command, cwd="/", stdout=said, stderr=said, timeout=60)
+            done = subprocess.run(command, cwd="/", stdout=said, stderr=said, timeout=600)
             said.seek(0)
             assert done.returncode == 0, said.read()
 

@@ -70,7 +70,7 @@ def test_the_gradebook_and_the_folders_are_as_they_were(results, place):
 
 def test_nothing_goes_on_running(results):
     results("sandboxed")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120  # patience with a busy machine: what has ended ends the wait
     while (left := workers_alive()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
