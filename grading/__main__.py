@@ -29,6 +29,7 @@ COMMANDS = {
     "styles": "grading.proof.planted",
     "mutants": "grading.proof.mutants",
     "soak": "grading.proof.soak",
+    "fuzz": "grading.proof.fuzz",
     "bench": "grading.proof.bench.command",
 }
 

@@ -20,6 +20,7 @@ from nanolm import impl
 from nanolm.asking import clock
 from nanolm.asking.subject import Subject, seed_student_code
 from nanolm.errors import StudentError
+from nanolm.importer import PROVIDED
 
 SHORT = reprlib.Repr()
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 40
@@ -74,7 +75,7 @@ def _begin(config, seed):
 
 
 def pytest_report_header(config):
-    return _implementation_line(config)
+    return _implementation_lines(config)
 
 
 @pytest.fixture
@@ -172,7 +173,8 @@ def pytest_terminal_summary(terminalreporter, config):
     for line in clock.table(config.rows) if config.rows else ():
         terminalreporter.line(line)
     if config.get_verbosity() < 0:  # -q prints no header
-        terminalreporter.line(_implementation_line(config))
+        for line in _implementation_lines(config):
+            terminalreporter.line(line)
     if lines := telling.what_it_may_be(telling.read(terminalreporter.stats, config.naming.compares)):
         terminalreporter.section("what it may be")
     for line in lines:
@@ -193,9 +195,16 @@ def pytest_sessionfinish(session):
             pytest.exit(f"the report can't be written to {path} ({error.strerror}): name another file", 4)
 
 
-def _implementation_line(config):
+def _implementation_lines(config):
     implementation = config.implementation
-    return f"implementation under test: {implementation.name} ({impl.printable(str(implementation.folder))})"
+    there = f"only {', '.join(PROVIDED)} and Python's own library are"
+    return [
+        f"implementation under test: {implementation.name} ({impl.printable(str(implementation.folder))})",
+        *(
+            f"{file} imports {package}, which is not there where code is graded: {there}"
+            for package, file in implementation.not_provided().items()
+        ),
+    ]
 
 
 def _points(item):
