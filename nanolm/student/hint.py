@@ -19,7 +19,7 @@ def add_arguments(parser):
 
 def run(args):
     """Print the hint; 1 where the name is not known."""
-    name = args.name.split("::")[-1].split("[")[0]  # as pytest prints it, tests/test_modules.py::test_x
+    name = args.name.split("::")[-1].split("[")[0]  # as pytest prints it: FILE::TEST[CASE]
     lines = hint(mistakes().values(), name, args.level)
     if lines is None:
         print(

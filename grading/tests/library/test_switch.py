@@ -148,7 +148,7 @@ def test_an_import_that_fails_is_one_sentence(copy, line, says):
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"\xff\xfe# caf\xe9", "modules.py is not UTF-16 text"),
+        (b"\xff\xfe# cafe\xe9", "modules.py is not UTF-16 text"),
         (b"x = 1\x00", "modules.py, line 1, holds a NUL byte"),
         (b"\xef\xbb\xbf" + (REFERENCE / "modules.py").read_bytes(), None),
         ((REFERENCE / "modules.py").read_bytes().replace(b"\n", b"\r\n"), None),
