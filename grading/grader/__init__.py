@@ -3,7 +3,7 @@
 inside/      all that the sandbox sees of the course besides nanolm/: wire, worker, zygote
 limits.py    seconds and bytes that student code may use
 walls.py     bubblewrap's command line, and what is to be found inside
-nursery.py   starts the process that imports torch and forks a zygote for each slot
+fork_server.py   starts the process that imports torch and forks a zygote for each slot
 own_user.py  another user for student code, where there is no sandbox
 sandbox.py   a Zygote forks workers; a Worker is one process of student code
 stopwatch.py how long a worker has run, by the processor and by the clock

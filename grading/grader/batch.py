@@ -41,8 +41,8 @@ class Batch:
         """Under which key this submission's result is kept."""
         return key_of(intake, self.setting)
 
-    def results(self, intakes, nursery):
-        """Yield (intake, result) as submissions are done, side by side as many as the nursery has zygotes.
+    def results(self, intakes, fork_server):
+        """Yield (intake, result) as submissions are done, side by side as many as the fork server has zygotes.
 
         GraderError where the reference itself does not pass.
         """
@@ -51,9 +51,9 @@ class Batch:
         waiting, slots = [*reversed(intakes), proof], []
         held = []  # what is graded before the reference has passed
         try:
-            for number in range(len(nursery.controls)):
-                slots.append(_Slot(self, number, slots, nursery))
-            nursery.keep()  # none here: a slot that ends is to end its zygote
+            for number in range(len(fork_server.controls)):
+                slots.append(_Slot(self, number, slots, fork_server))
+            fork_server.keep()  # none here: a slot that ends is to end its zygote
             busy = {slot.channel: slot for slot in slots}
             for slot in slots:
                 slot.give(waiting.pop())
@@ -83,11 +83,11 @@ class Batch:
 class _Slot:
     """A process that grades one submission at a time, as the writer sees it."""
 
-    def __init__(self, batch, number, others, nursery):
+    def __init__(self, batch, number, others, fork_server):
         self.channel, theirs = FORK.Pipe()
         self.intake = None
         inherited = [self.channel, *(slot.channel for slot in others)]
-        self._process = FORK.Process(target=_serve, args=(theirs, inherited, batch, number, nursery))
+        self._process = FORK.Process(target=_serve, args=(theirs, inherited, batch, number, fork_server))
         self._process.start()
         theirs.close()
 
@@ -117,16 +117,16 @@ def _check(result):
         raise GraderError(f"the reference itself does not pass {', '.join(red)}")
 
 
-def _serve(channel, inherited, batch, number, nursery):
+def _serve(channel, inherited, batch, number, fork_server):
     """The slot's process: grade what comes, until the writer closes the channel."""
     confine.die_with_parent()
     for end in inherited:  # the writer's: one that stays open here would hide that the writer has closed its own
         end.close()
-    nursery.keep(number)
+    fork_server.keep(number)
     _stay_on_one_core(number)
     os.chdir(ROOT)
     try:
-        zygote = Zygote(batch.sandboxed, batch.limits, number, nursery)
+        zygote = Zygote(batch.sandboxed, batch.limits, number, fork_server)
         sit(batch.exam.arguments, lambda tests: _grade_all(channel, batch, number, tests, zygote))
     except GraderError as error:
         for intake in _coming(channel):

@@ -96,7 +96,7 @@ def _packaged():
 
 
 def command(fds, sandboxed, course=None):
-    """The command line of a nursery, whose zygotes serve on the inherited sockets `fds`.
+    """The command line of a fork server, whose zygotes serve on the inherited sockets `fds`.
 
     `course` is a copy of the course's code that it is to take where there is no sandbox.
     """

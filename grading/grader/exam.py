@@ -14,7 +14,7 @@ from pathlib import Path
 from grading.grader.allowance import Allowance
 from grading.grader.inside.text import clean
 from grading.grader.plugin import GraderPlugin
-from grading.grader.remote import Office
+from grading.grader.remote import Workers
 from grading.grader.states import (
     CRASHED,
     FAILED,
@@ -90,11 +90,11 @@ def grade(intake, zygote, exam, tests):
     `tests` is the GraderPlugin that has collected them.
     """
 
-    offices, allowance = [], Allowance(zygote.limits, tests.parts)
+    all_workers, allowance = [], Allowance(zygote.limits, tests.parts)
 
     def run(name, *args):
-        offices.append(Office(zygote, intake, allowance, name))
-        return tests.run(intake, offices[-1], *args)
+        all_workers.append(Workers(zygote, intake, allowance, name))
+        return tests.run(intake, all_workers[-1], *args)
 
     private = run("private", exam.answers, exam.seed)
     states = {test["name"]: test["outcome"] for test in private}
@@ -106,7 +106,7 @@ def grade(intake, zygote, exam, tests):
     public = in_public(FAILED)
     if any(test["outcome"] == PASSED for test in public):  # looked up? then what waits may be looked up too
         public += in_public(WAITING)
-    notes = (FLOOD,) if any(office.flood for office in offices) else ()
+    notes = (FLOOD,) if any(workers.flood for workers in all_workers) else ()
     return _result(intake, private, {test["id"]: test for test in public}, notes)
 
 

@@ -12,7 +12,7 @@ import tempfile
 from grading.grader import bubblewrap, own_user
 
 
-class Nursery:
+class ForkServer:
     """`count` zygotes inside the walls: `controls` has the socket of each. A context manager."""
 
     def __init__(self, sandboxed, count):

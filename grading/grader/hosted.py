@@ -15,7 +15,7 @@ from pathlib import Path
 
 from grading.grader import doctor
 from grading.grader.bubblewrap import no_walls
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.limits import Limits
 from grading.grader.lost_worker import WorkerLost
 from grading.grader.results import gradescope, write
@@ -55,11 +55,11 @@ def main():
 
 def grade(intake, secret, sandboxed):
     """The result of one submission; GraderError where the reference itself does not pass here."""
-    with tempfile.TemporaryDirectory() as work, Nursery(sandboxed, 1) as nursery:
-        from grading.grader.batch import Batch, prepare  # brings torch, which the nursery imports meanwhile
+    with tempfile.TemporaryDirectory() as work, ForkServer(sandboxed, 1) as fork_server:
+        from grading.grader.batch import Batch, prepare  # brings torch, which the fork server imports meanwhile
 
         batch = Batch(prepare(private_seed(secret), work), secret, sandboxed, LIMITS)
-        ((_, result),) = batch.results([intake], nursery)
+        ((_, result),) = batch.results([intake], fork_server)
     return result
 
 

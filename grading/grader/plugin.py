@@ -22,7 +22,7 @@ class GraderPlugin:
 
     def __init__(self, serve):
         self.serve = serve
-        self.intake, self.office = Intake("nobody"), None
+        self.intake, self.workers = Intake("nobody"), None
         self.tests = []  # the entries of tests/conftest.py, with the grader's states
 
     @property
@@ -30,7 +30,7 @@ class GraderPlugin:
         """How many parts of the week the tests ask."""
         return len({item.part for item in self._items})
 
-    def run(self, intake, office, golden, seed, only=None, known_states=()):
+    def run(self, intake, workers, golden, seed, only=None, known_states=()):
         """Run the tests, or `only` those with these ids, on a submission: their entries. GraderError if that fails.
 
         `golden` holds the stored answers of this seed, `known_states` those that need not be asked again.
@@ -38,7 +38,7 @@ class GraderPlugin:
         from machinery import stored
 
         stored.FOLDER = Path(golden)
-        self.intake, self.office, self.tests = intake, office, []
+        self.intake, self.workers, self.tests = intake, workers, []
         config = self._config
         config.begin(seed)
         config.judge.states.update(known_states)
@@ -47,7 +47,7 @@ class GraderPlugin:
             for item in items:
                 self.tests.append(self._entry(item))
         finally:
-            office.close()
+            workers.close()
         if not items:
             raise GraderError("there are no tests to run")
         names = config.naming.explanations()
@@ -56,7 +56,7 @@ class GraderPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config):
         config.implementation = self.intake
-        config.new_subject = lambda: RemoteSubject(self.intake, self.office)
+        config.new_subject = lambda: RemoteSubject(self.intake, self.workers)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
@@ -71,11 +71,11 @@ class GraderPlugin:
 
     def _entry(self, item):
         """Run one test: its entry. Nothing here needs pytest's hooks around a test, and they would cost time."""
-        self.office.enter(item.part)
+        self.workers.enter(item.part)
         student, error = self._config.new_subject(), None
         try:
             item.function(student)
-            self.office.settle()
+            self.workers.settle()
         except GraderError:
             raise
         except Exception as raised:
@@ -95,7 +95,7 @@ class GraderPlugin:
 
     def _refine(self, entry, error, asked):
         """Say what a test that is called failed really met."""
-        lost, missing = self.office.lost, self._missing(asked)
+        lost, missing = self.workers.lost, self._missing(asked)
         if lost is not None:
             entry["outcome"], entry["message"] = lost.state, lost.message
         elif entry["outcome"] != FAILED:

@@ -20,7 +20,7 @@ MODULES = {name for names in CONTRACT.values() for name in names} - FUNCTIONS
 OUTCOME_FIELDS = {"output", "inputs", "grad", "grads", "cache", "cache_length"}
 
 
-class Office:
+class Workers:
     """The workers of one submission, one after the other: a new one for each part and after each loss.
 
     It keeps the time: no call, no part and no submission may use more than its limit.
@@ -162,12 +162,12 @@ def error_of(described):
 
 
 class RemoteSubject(Subject):
-    """One submission, asked by name through its office."""
+    """One submission, asked by name through its workers."""
 
-    def __init__(self, implementation, office):
+    def __init__(self, implementation, workers):
         super().__init__(implementation)
-        self.office = office
-        office.forget()
+        self.workers = workers
+        workers.forget()
 
     def __getattr__(self, name):
         self.asked[name] = None
@@ -184,12 +184,12 @@ class RemoteSubject(Subject):
 
     def taken_from_torch(self, module, among):
         """{file: names of these that it takes from torch}, read by a worker of its own."""
-        return self.office.taken_from_torch(module, among)
+        return self.workers.taken_from_torch(module, among)
 
     def ask(self, *request, **more):
-        """An answer of the office; its exceptions are kept in the transcript, as in process."""
+        """An answer of the workers; its exceptions are kept in the transcript, as in process."""
         try:
-            return self.office.ask(*request, **more)
+            return self.workers.ask(*request, **more)
         except Exception as error:
             self.noted(error)
             raise
@@ -201,7 +201,7 @@ class RemoteSubject(Subject):
     def read_outcome(self, answer, given):
         """The Outcome of a call with these inputs, which come back; as None where they are as they were."""
         if not isinstance(answer, dict) or set(answer) != OUTCOME_FIELDS or not _well_formed(answer, len(given)):
-            self.office.refuse("it is not the outcome of a call")
+            self.workers.refuse("it is not the outcome of a call")
         answer["inputs"] = [
             _clone(before) if now is None else now for before, now in zip(given, answer["inputs"], strict=True)
         ]
@@ -211,12 +211,12 @@ class RemoteSubject(Subject):
         """Names of the calls by which the import of this file, or what was asked so far, has changed a setting."""
         answer = self.ask("changed", module)
         if not isinstance(answer, list) or not all(name in SETTINGS for name in answer):
-            self.office.refuse("it does not name settings")
+            self.workers.refuse("it does not name settings")
         return self.noted(answer)
 
     def _built(self, name, args, kwargs):
-        handle = self.office.new_handle()
-        self.office.order("build", name, args, kwargs, **{"as": handle})
+        handle = self.workers.new_handle()
+        self.workers.order("build", name, args, kwargs, **{"as": handle})
         return RemotePart(self, handle)
 
 
@@ -279,8 +279,8 @@ class RemotePart:
 
     def open_cache(self, window=None):
         """A new cache in the worker, by its number there."""
-        handle = self.subject.office.new_handle()
-        self.subject.office.order("cache", "", (window,), part=self._handle, **{"as": handle})
+        handle = self.subject.workers.new_handle()
+        self.subject.workers.order("cache", "", (window,), part=self._handle, **{"as": handle})
         return handle
 
     def feed(self, cache, *args, training=False):
@@ -292,12 +292,12 @@ class RemotePart:
         """What one forward makes torch do; with `training` a backward belongs to it."""
         answer = self._ask("counted", *args, training=training)
         if not isinstance(answer, dict) or {name: type(n) for name, n in answer.items()} != dict.fromkeys(COUNTS, int):
-            self.subject.office.refuse("it is not a count of operations")
+            self.subject.workers.refuse("it is not a count of operations")
         return answer
 
     def load(self, tensors):
         """Load weights by their contract names; a missing name or other shape is a ContractError."""
-        self.subject.office.order("method", "load", (dict(tensors),), part=self._handle)
+        self.subject.workers.order("method", "load", (dict(tensors),), part=self._handle)
         return self
 
     def state(self):
@@ -327,14 +327,14 @@ class RemotePart:
 
     def copy(self):
         """A deep copy."""
-        handle = self.subject.office.new_handle()
+        handle = self.subject.workers.new_handle()
         self.subject.ask("copy", "", part=self._handle, **{"as": handle})
         return RemotePart(self.subject, handle)
 
     def _names(self, method, kind):
         answer = self._ask(method)
         if not isinstance(answer, dict) or not all(isinstance(value, kind) for value in answer.values()):
-            self.subject.office.refuse("it does not name tensors or shapes")
+            self.subject.workers.refuse("it does not name tensors or shapes")
         return self.subject.noted(answer)
 
     def _ask(self, method, *args, **kwargs):

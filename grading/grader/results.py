@@ -49,7 +49,7 @@ def key_of(intake, setting):
     return hashlib.sha256(json.dumps(taken, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Shelf:
+class ResultsFolder:
     """The results folder. Only one process writes."""
 
     def __init__(self, out):

@@ -8,10 +8,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.inside.text import clean
 from grading.grader.limits import Limits
-from grading.grader.results import Shelf, key_of, setting, versions
+from grading.grader.results import ResultsFolder, key_of, setting, versions
 from grading.grader.secret import SecretError, private_seed, read_secret
 from grading.grader.states import GRADER_ERROR, GraderError
 from grading.grader.student_files import take_in
@@ -75,41 +75,41 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
     intakes = [take_in(path) for path in sorted(submissions.iterdir()) if not path.name.startswith(".")]
     if not intakes:
         raise RunError(f"{submissions} is empty: put a folder for each submission there.")
-    shelf = Shelf(out.absolute())
-    graded = grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments, limits, made_by)
-    return _export(shelf, intakes, graded)
+    results_folder = ResultsFolder(out.absolute())
+    graded = grade_missing(intakes, results_folder, secret, sandboxed, jobs, arguments, limits, made_by)
+    return _export(results_folder, intakes, graded)
 
 
-def grade_missing(intakes, shelf, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
-    """Put a result on the shelf for each intake that has no valid one there; how many those were."""
+def grade_missing(intakes, results_folder, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
+    """Put a result into the folder for each intake that has no valid one there; how many those were."""
     limits, made_by, start = limits or Limits(), made_by or versions(), time.monotonic()
     depends_on = setting(arguments, secret, sandboxed, limits, made_by)
-    with _alone(shelf.out) as work:
-        todo = [intake for intake in intakes if not shelf.valid(intake.name, key_of(intake, depends_on))]
+    with _alone(results_folder.out) as work:
+        todo = [intake for intake in intakes if not results_folder.valid(intake.name, key_of(intake, depends_on))]
         if not todo:
             return 0
-        with Nursery(sandboxed, min(jobs, len(todo))) as nursery:
-            from grading.grader.batch import Batch, prepare  # brings torch, which the nursery imports meanwhile
+        with ForkServer(sandboxed, min(jobs, len(todo))) as fork_server:
+            from grading.grader.batch import Batch, prepare  # brings torch, which the fork server imports meanwhile
 
             batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
-            for count, (intake, result) in enumerate(batch.results(todo, nursery), 1):
-                shelf.put(intake.name, result)
+            for count, (intake, result) in enumerate(batch.results(todo, fork_server), 1):
+                results_folder.put(intake.name, result)
                 _progress(count, len(todo), intake.name, time.monotonic() - start)
     return len(todo)
 
 
-def _export(shelf, intakes, graded):
-    results = shelf.all(intake.name for intake in intakes)
+def _export(results_folder, intakes, graded):
+    results = results_folder.all(intake.name for intake in intakes)
     failed = [result["submission"] for result in results if result["state"] == GRADER_ERROR]
     if failed or len(results) != len(intakes):
-        shelf.withdraw()
+        results_folder.withdraw()
         for result in results:
             if result["state"] == GRADER_ERROR:
                 print(f"grader error on {clean(result['submission'])}: {clean(result['error'])}", file=sys.stderr)
         print(f"No table is written: {len(failed)} submissions have no grade. Run again to try them.", file=sys.stderr)
         return 1
-    shelf.export(results)
-    print(f"{len(results)} submissions, {graded} graded now: {shelf.out / 'grades.csv'}")
+    results_folder.export(results)
+    print(f"{len(results)} submissions, {graded} graded now: {results_folder.out / 'grades.csv'}")
     return 0
 
 

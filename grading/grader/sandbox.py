@@ -13,7 +13,7 @@ import tempfile
 from grading.grader import stopwatch
 from grading.grader.bubblewrap import ROOM
 from grading.grader.cgroups import Group
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.inside import wire
 from grading.grader.limits import Limits
 from grading.grader.lost_worker import WorkerLost
@@ -30,14 +30,14 @@ def _counts_by_namespace():
 
 
 class Zygote:
-    """A process that forks workers, of a nursery. Used by one submission at a time; a context manager."""
+    """A process that forks workers, of a fork server. Used by one submission at a time; a context manager."""
 
-    def __init__(self, sandboxed, limits=None, slot=0, nursery=None):
-        """The zygote number `slot` of a nursery; without one it has a nursery of its own."""
+    def __init__(self, sandboxed, limits=None, slot=0, fork_server=None):
+        """The zygote number `slot` of a fork server; without one it has a fork server of its own."""
         self.sandboxed, self.limits, self.slot = sandboxed, limits or Limits(), slot
-        self._own = None if nursery else Nursery(sandboxed, 1)
-        self._nursery = nursery or self._own
-        self._control = self._nursery.controls[slot if nursery else 0]
+        self._own = None if fork_server else ForkServer(sandboxed, 1)
+        self._nursery = fork_server or self._own
+        self._control = self._nursery.controls[slot if fork_server else 0]
         self._pid = None
         self.group = Group.create(slot, self.limits.memory, processes=256)
         stopwatch.announce(self._control)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from grading.grader.exam import _result, failed_result
-from grading.grader.results import Shelf
+from grading.grader.results import ResultsFolder
 from grading.grader.student_files import Intake
 from grading.paths import ROOT
 from grading.week.databases import open_gradebook
@@ -85,7 +85,7 @@ class SmallCourse:
                 answer.manual_score, answer.needs_manual_grade = manual, manual is None
                 book.db.commit()
         if auto is not None or graded:
-            Shelf(self.folder / "results" / "week06").put(student, graded or result(student))
+            ResultsFolder(self.folder / "results" / "week06").put(student, graded or result(student))
 
     def hand_in(self, student, files):
         """Files of a submission, as `collect` lays them down: {name: text}."""

@@ -9,7 +9,7 @@ from torch import nn
 from nanolm.asking.subject import Subject
 
 from . import wire
-from .worker import Desk
+from .worker import Answerer
 
 
 class Stage(nn.Module):
@@ -47,22 +47,22 @@ class Exercises:
 
 def up():
     """Ask for everything once, on the CPU and on the meta device, through a wire."""
-    D, desk = 8, Desk(Subject(Exercises()))
+    D, answerer = 8, Answerer(Subject(Exercises()))
     x = torch.linspace(-1.0, 1.0, 2 * 3 * D).view(2, 3, D)
     weights = {"weight": torch.ones(D), "w.weight": torch.ones(D, D)}
-    _ask(desk, "function", "softcap", x, 2.0, kwargs={"upstream": x})
-    _ask(desk, "build", "RMSNorm", D, **{"as": 1})
-    _ask(desk, "copy", "", part=1, **{"as": 2})
+    _ask(answerer, "function", "softcap", x, 2.0, kwargs={"upstream": x})
+    _ask(answerer, "build", "RMSNorm", D, **{"as": 1})
+    _ask(answerer, "copy", "", part=1, **{"as": 2})
     for name, *args in (
         *(("load", weights), ("state",), ("shapes",), ("run", x), ("bfloat16",), ("run", x.bfloat16())),
         *(("double",), ("run", x.double()), ("half",), ("to_meta",), ("run", x.to("meta")), ("counted", x.to("meta"))),
     ):
-        _ask(desk, "method", name, *args, part=1)
-    _ask(desk, "method", "step", x, part=2, kwargs={"upstream": x})
-    _ask(desk, "method", "counted", x, part=2, kwargs={"training": True})
+        _ask(answerer, "method", name, *args, part=1)
+    _ask(answerer, "method", "step", x, part=2, kwargs={"upstream": x})
+    _ask(answerer, "method", "counted", x, part=2, kwargs={"training": True})
 
 
-def _ask(desk, do, name, *args, kwargs=None, **more):
+def _ask(answerer, do, name, *args, kwargs=None, **more):
     """One question and its answer, over a wire to ourselves."""
     tensors = []
     values = {"args": wire.encode(args, tensors), "kwargs": wire.encode(kwargs or {}, tensors)}
@@ -71,7 +71,7 @@ def _ask(desk, do, name, *args, kwargs=None, **more):
         wire.send(ours, {"do": do, "name": name, **values, **more}, tensors, wire.within(5))
         head, tensors = wire.receive(theirs, wire.within(5))
         found = []
-        answer = wire.encode(desk.do(head, tensors), found)
+        answer = wire.encode(answerer.do(head, tensors), found)
         wire.send(theirs, {"answer": answer}, found)
         head, found = wire.receive(ours)
     wire.decode(head["answer"], found)

@@ -38,20 +38,20 @@ def serve(sock, room):
     elsewhere.mkdir()
     os.chdir(elsewhere)
     said = replace_streams()
-    desk = Desk(Subject(Implementation("submission", folder)))
+    answerer = Answerer(Subject(Implementation("submission", folder)))
     wire.send(sock, {"answer": None}, [])  # in place, and still without student code
     while True:
         try:
             head, tensors = wire.receive(sock)
         except wire.WireClosed:
             return
-        _answer(sock, desk, head, tensors, folder, said)
+        _answer(sock, answerer, head, tensors, folder, said)
 
 
-def _answer(sock, desk, head, tensors, folder, said):
+def _answer(sock, answerer, head, tensors, folder, said):
     found = []
     try:
-        answer = {"id": head["id"], "answer": wire.encode(desk.do(head, tensors), found)}
+        answer = {"id": head["id"], "answer": wire.encode(answerer.do(head, tensors), found)}
         wire.send(sock, answer | _flood(said), found)
     except BaseException as error:  # also KeyboardInterrupt, and whatever else student code may raise
         wire.send(sock, {"id": head["id"], "error": _described(error, folder)} | _flood(said), [])
@@ -85,7 +85,7 @@ def describe(error, folder):
     return described
 
 
-class Desk:
+class Answerer:
     """The parts that were built, by the numbers that the other side gave them."""
 
     def __init__(self, subject):

@@ -3,7 +3,7 @@
 import sqlite3
 
 from grading.grader.batch import Batch, prepare
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.limits import Limits
 from grading.grader.student_files import take_in
 from grading.paths import REFERENCE, ROOT
@@ -40,8 +40,8 @@ def play(names, mode, place, jobs=2):
             (submissions / name / file).write_text(text, encoding="utf-8")
     batch = Batch(prepare(4711, place, ARGUMENTS), SECRET, mode == "sandboxed", LIMITS)
     intakes = [take_in(path) for path in sorted(submissions.iterdir())]
-    with Nursery(batch.sandboxed, jobs) as nursery:
-        for intake, result in batch.results(intakes, nursery):
+    with ForkServer(batch.sandboxed, jobs) as fork_server:
+        for intake, result in batch.results(intakes, fork_server):
             yield intake.name, result
 
 

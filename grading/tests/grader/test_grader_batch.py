@@ -17,8 +17,8 @@ from grading.grader import batch
 from grading.grader.batch import Batch, prepare
 from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import Exam
-from grading.grader.fork_server import Nursery
-from grading.grader.results import Shelf, file_name, gradescope, table, versions
+from grading.grader.fork_server import ForkServer
+from grading.grader.results import ResultsFolder, file_name, gradescope, table, versions
 from grading.grader.run import grade_folder
 from grading.grader.states import GraderError
 from grading.grader.student_files import Intake, take_in
@@ -139,7 +139,7 @@ def test_a_grader_error_is_tried_twice_and_blocks_the_table(tmp_path, monkeypatc
     assert result["state"] == "grader error" and result["points"] is None and result["tests"] == []
     assert not (tmp_path / "out" / "grades.csv").exists()
     assert "grader error on ada: the disk is on fire" in capsys.readouterr().err
-    assert not Shelf(tmp_path / "out").valid("ada", result["key"])
+    assert not ResultsFolder(tmp_path / "out").valid("ada", result["key"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the number of a process inside")
@@ -162,8 +162,8 @@ def test_a_reference_that_fails_stops_the_run(tmp_path):
     exam = prepare(1, tmp_path, ("tests/test_modules.py::test_rmsnorm_matches_stored_answers",))
     (exam.answers / "modules.safetensors").write_bytes((exam.answers / "rope.safetensors").read_bytes())
     with pytest.raises(GraderError, match="the reference itself does not pass test_rmsnorm_matches_stored_answers"):
-        with Nursery(False, 1) as nursery:
-            list(Batch(exam, SECRET, False).results([Intake("ada")], nursery))
+        with ForkServer(False, 1) as fork_server:
+            list(Batch(exam, SECRET, False).results([Intake("ada")], fork_server))
 
 
 def command(*arguments, **environment):
@@ -211,16 +211,16 @@ def test_no_two_submissions_share_a_result_file(tmp_path):
     names = [*ALIKE, *(file_name(name) for name in ALIKE if file_name(name) not in ALIKE)]
     files = [unicodedata.normalize("NFC", file_name(name)).casefold() for name in names]
     assert len(set(files)) == len(names) and all(len(file) <= 100 and file.isascii() for file in files)
-    shelf = Shelf(tmp_path)
+    results_folder = ResultsFolder(tmp_path)
     for name in names:
-        shelf.put(name, {"submission": name, "key": "same", "state": "graded"})
-    assert [result["submission"] for result in shelf.all(names)] == sorted(names)
+        results_folder.put(name, {"submission": name, "key": "same", "state": "graded"})
+    assert [result["submission"] for result in results_folder.all(names)] == sorted(names)
 
 
 def test_a_result_that_lies_under_another_ones_name_is_nobodys(tmp_path):
-    shelf = Shelf(tmp_path)
-    shelf.put("ada", {"submission": "mallory", "key": "same", "state": "graded"})
-    assert shelf.all(["ada"]) == [] and not shelf.valid("ada", "same")
+    results_folder = ResultsFolder(tmp_path)
+    results_folder.put("ada", {"submission": "mallory", "key": "same", "state": "graded"})
+    assert results_folder.all(["ada"]) == [] and not results_folder.valid("ada", "same")
 
 
 def test_the_key_knows_files_secret_versions_and_sandbox():
@@ -246,10 +246,11 @@ def test_a_missing_file_is_not_submitted_and_a_broken_one_names_its_line(tmp_pat
             (tmp_path / name / file).write_text(text, encoding="utf-8")
     batch = Batch(prepare(7, tmp_path, ARGUMENTS), SECRET, SANDBOXED)
     intakes = [take_in(tmp_path / name) for name in ("missing", "broken")]
-    with Nursery(SANDBOXED, 1) as nursery:
-        found = {intake.name: result for intake, result in batch.results(intakes, nursery)}
+    with ForkServer(SANDBOXED, 1) as fork_server:
+        found = {intake.name: result for intake, result in batch.results(intakes, fork_server)}
     states = {name: {test["state"] for test in result["tests"][:4]} for name, result in found.items()}
     assert states == {"missing": {"not submitted"}, "broken": {"failed"}}
     assert found["missing"]["tests"][0]["message"] == "modules.py was not handed in."
-    assert found["broken"]["tests"][0]["message"].startswith("modules.py, line 1: Python can't read this line")
+    said = found["broken"]["tests"][0]["message"]
+    assert said.startswith("modules.py, line 1: Python ") and "can't read this line" in said
     assert [result["points"] for result in found.values()] == [3, 3]

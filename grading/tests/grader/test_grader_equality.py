@@ -7,7 +7,7 @@ from grading.demo import samples
 from grading.grader.batch import Batch
 from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import PUBLIC_ANSWERS, Exam
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE
 from grading.proof.bank import Replacement, Variant, load_mistakes, materialise
@@ -55,8 +55,8 @@ def states(tmp_path_factory):
     here = in_process(folders)
     batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
     intakes = [take_in(folder) for folder in folders.values()]
-    with Nursery(batch.sandboxed, 2) as nursery:
-        results = list(batch.results(intakes, nursery))
+    with ForkServer(batch.sandboxed, 2) as fork_server:
+        results = list(batch.results(intakes, fork_server))
     there = {
         intake.name: {test["name"]: seen(test["state"], test["mistake"], test["message"]) for test in result["tests"]}
         for intake, result in results
@@ -100,8 +100,8 @@ def result_of(name, changed):
     texts = take_in(REFERENCE).texts
     texts |= {module: change(texts[module]) for module, change in changed.items()}
     batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
-    with Nursery(batch.sandboxed, 1) as nursery:
-        ((_, result),) = batch.results([Intake(name, texts)], nursery)
+    with ForkServer(batch.sandboxed, 1) as fork_server:
+        ((_, result),) = batch.results([Intake(name, texts)], fork_server)
     return result
 
 

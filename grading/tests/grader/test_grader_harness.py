@@ -9,9 +9,9 @@ from grading.grader import allowance, plugin, results, run
 from grading.grader.allowance import Allowance
 from grading.grader.batch import Batch, prepare
 from grading.grader.bubblewrap import bubblewrap
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.limits import Limits
-from grading.grader.results import Shelf
+from grading.grader.results import ResultsFolder
 from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE
 
@@ -40,8 +40,8 @@ _counting.Counting.counts = property(lambda self: dict.fromkeys(_counting.COUNTS
 
 def graded(texts, tmp_path, *tests):
     batch = Batch(prepare(4711, tmp_path, tests), SECRET, bubblewrap() is not None)
-    with Nursery(batch.sandboxed, 1) as nursery:
-        ((_, result),) = batch.results([Intake("patched", texts)], nursery)
+    with ForkServer(batch.sandboxed, 1) as fork_server:
+        ((_, result),) = batch.results([Intake("patched", texts)], fork_server)
     assert result["state"] == "graded", result["error"]
     return result
 
@@ -120,7 +120,7 @@ class Config:
 def test_an_answer_that_breaks_its_naming_is_a_failed_test_and_no_fault_of_the_graders():
     tests = plugin.GraderPlugin(None)
     student = argparse.Namespace(transcript=[object()], asked={})
-    tests.office = argparse.Namespace(enter=lambda part: None, settle=lambda: None, lost=None)
+    tests.workers = argparse.Namespace(enter=lambda part: None, settle=lambda: None, lost=None)
     tests._config = Config()
     tests._config.new_subject = lambda: student
 
@@ -136,12 +136,12 @@ def full(*args):
 
 
 def test_a_full_disk_keeps_the_old_result_and_is_one_sentence(tmp_path, monkeypatch, capsys):
-    shelf = Shelf(tmp_path / "results")
-    shelf.put("ada", {"submission": "ada", "state": "graded", "points": 1})
+    results_folder = ResultsFolder(tmp_path / "results")
+    results_folder.put("ada", {"submission": "ada", "state": "graded", "points": 1})
     monkeypatch.setattr(results.os, "fsync", full)
     with pytest.raises(OSError):
-        shelf.put("ada", {"submission": "ada", "state": "graded", "points": 2})
-    assert [result["points"] for result in shelf.all(["ada"])] == [1]
+        results_folder.put("ada", {"submission": "ada", "state": "graded", "points": 2})
+    assert [result["points"] for result in results_folder.all(["ada"])] == [1]
     assert not [path for path in (tmp_path / "results").rglob(".*.new")]
     monkeypatch.setattr(run, "grade_folder", full)
     monkeypatch.setenv("WEEK_SECRET", "0123456789abcdef")

@@ -9,7 +9,7 @@ import pytest
 from grading.grader import sandbox, stopwatch
 from grading.grader.batch import Batch, prepare
 from grading.grader.bubblewrap import bubblewrap
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.inside import wire
 from grading.grader.limits import Limits
 from grading.grader.lost_worker import WorkerLost
@@ -155,8 +155,8 @@ def test_an_answer_that_would_fill_the_tests_own_memory_is_a_failed_test(name, t
     texts = take_in(REFERENCE).texts
     intake = Intake("greedy", texts | {module: f"{texts[module]}\n\n{code}\n"})
     batch = Batch(prepare(7, tmp_path, (f"tests/{test}",)), b"a secret of this test", bubblewrap() is not None)
-    with Nursery(batch.sandboxed, 1) as nursery:
-        ((_, result),) = batch.results([intake], nursery)
+    with ForkServer(batch.sandboxed, 1) as fork_server:
+        ((_, result),) = batch.results([intake], fork_server)
     assert result["state"] == "graded", result["error"]
     assert [shown["state"] for shown in result["tests"]] == ["failed"]
 

@@ -6,7 +6,7 @@ from grading.grader import exam, secret
 from grading.grader.batch import Batch, prepare
 from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import PUBLIC_ANSWERS, Exam
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE
 from grading.proof.attacks import parrot
@@ -85,10 +85,10 @@ def parrots(tmp_path_factory):
     sandboxed = bubblewrap() is not None
     private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, sandboxed)
     public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, sandboxed)
-    with Nursery(sandboxed, 2) as nursery:
-        found = {intake.name: result for intake, result in private.results(intakes, nursery)}
-    with Nursery(sandboxed, 1) as nursery:
-        [(_, found["public"])] = public.results(intakes[-1:], nursery)
+    with ForkServer(sandboxed, 2) as fork_server:
+        found = {intake.name: result for intake, result in private.results(intakes, fork_server)}
+    with ForkServer(sandboxed, 1) as fork_server:
+        [(_, found["public"])] = public.results(intakes[-1:], fork_server)
     return found
 
 

@@ -5,7 +5,7 @@ import reports_apart
 
 from grading.grader.batch import Batch, prepare
 from grading.grader.bubblewrap import bubblewrap
-from grading.grader.fork_server import Nursery
+from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import take_in
 from grading.proof.right_programs import PROGRAMS
 from nanolm.impl import load
@@ -33,8 +33,8 @@ def graded(folders, tmp_path_factory):
     exam = prepare(4711, tmp_path_factory.mktemp("exam"))
     batch = Batch(exam, b"the secret of these tests", bubblewrap() is not None)
     intakes = [take_in(folder, name) for name, folder in folders.items()]
-    with Nursery(batch.sandboxed, 2) as nursery:
-        return {intake.name: result for intake, result in batch.results(intakes, nursery)}
+    with ForkServer(batch.sandboxed, 2) as fork_server:
+        return {intake.name: result for intake, result in batch.results(intakes, fork_server)}
 
 
 @pytest.fixture(scope="module")

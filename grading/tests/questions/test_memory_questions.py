@@ -64,7 +64,7 @@ def counted_by_a_worker_that_says(answer):
     def refuse(sentence):
         raise ValueError(sentence)
 
-    subject = SimpleNamespace(ask=lambda *request, **more: answer, office=SimpleNamespace(refuse=refuse))
+    subject = SimpleNamespace(ask=lambda *request, **more: answer, workers=SimpleNamespace(refuse=refuse))
     return RemotePart(subject, 1).counted()
 
 

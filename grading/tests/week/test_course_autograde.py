@@ -14,7 +14,7 @@ pytest.importorskip("nbgrader")
 from course_in_nbgrader import SANDBOXED, Course, sample  # noqa: E402
 
 from grading.demo import samples  # noqa: E402
-from grading.grader.results import Shelf  # noqa: E402
+from grading.grader.results import ResultsFolder  # noqa: E402
 from grading.grader.run import grade_folder  # noqa: E402
 from grading.grader.secret import read_secret  # noqa: E402
 from grading.proof.attacks.table import ARGUMENTS  # noqa: E402
@@ -80,8 +80,8 @@ def course(graded, tmp_path):
 @pytest.fixture
 def from_the_shelf(course, monkeypatch):
     """The grader's part takes no time: the results are those of the class's first grading."""
-    shelf = Shelf(course.folder / "results" / "week06")
-    results = {result["submission"]: result for result in shelf.all(("ada", "bob", "cay", "dan"))}
+    results_folder = ResultsFolder(course.folder / "results" / "week06")
+    results = {result["submission"]: result for result in results_folder.all(("ada", "bob", "cay", "dan"))}
     monkeypatch.setattr(converter, "ask", lambda submissions, *arguments: results)
     return results
 
@@ -97,12 +97,12 @@ def test_nbgrader_has_the_points_of_grading_run(graded, tmp_path):
     secret = read_secret(str(graded[0].folder / "secret.txt"))
     assert grade_folder(tmp_path / "class", tmp_path / "out", secret, SANDBOXED, 2, ARGUMENTS) == 0
     scores = graded[0].scores()
-    for result in Shelf(tmp_path / "out").all(("ada", "bob")):
+    for result in ResultsFolder(tmp_path / "out").all(("ada", "bob")):
         earned = dict.fromkeys(scores["ada"], 0.0)
         for test in result["tests"]:
             earned[test["part"]] += test["earned"]
         assert scores[result["submission"]] == earned
-        assert Shelf(graded[0].folder / "results" / "week06").all([result["submission"]]) == [result]
+        assert ResultsFolder(graded[0].folder / "results" / "week06").all([result["submission"]]) == [result]
     assert scores["ada"]["rope"] > 0 and scores["ada"] != scores["bob"]
 
 

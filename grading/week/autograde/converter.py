@@ -26,7 +26,7 @@ from grading.week.late import renew
 from grading.week.times import TIMESTAMP
 from machinery import parts
 
-RESULTS = "results"  # of the course: the grader's shelf, a folder for each assignment
+RESULTS = "results"  # of the course: the grader's results, a folder for each assignment
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class WeekAutograde(Autograde):
     def _results(self):
         """{student: result} of the two-zone grader."""
         folders = {student: staged.handed_in for student, staged in self._staged.items()}
-        shelf = Path(self.coursedir.root) / RESULTS / self.coursedir.assignment_id
+        results_folder = Path(self.coursedir.root) / RESULTS / self.coursedir.assignment_id
         try:
-            return ask(folders, shelf, self.secret_file, self.sandboxed, self.jobs, self.tests)
+            return ask(folders, results_folder, self.secret_file, self.sandboxed, self.jobs, self.tests)
         except NothingGraded as error:
             self._refuse(f"nothing is graded: {error}")
 

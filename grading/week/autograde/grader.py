@@ -48,7 +48,7 @@ def ask(submissions, results, secret_file, sandboxed, jobs, tests):
 
 def main():
     """Grade what standard input asks for and print the results."""
-    from grading.grader.results import Shelf
+    from grading.grader.results import ResultsFolder
     from grading.grader.run import RunError, grade_missing, stopped
     from grading.grader.secret import SecretError, read_secret
     from grading.grader.states import GraderError
@@ -58,17 +58,17 @@ def main():
     try:
         secret = read_secret(asked["secret"])
         intakes = [take_in(Path(folder), student) for student, folder in sorted(asked["submissions"].items())]
-        shelf = Shelf(Path(asked["results"]))
-        with (shelf.out / TURN).open("w", encoding="utf-8") as turn:
+        results_folder = ResultsFolder(Path(asked["results"]))
+        with (results_folder.out / TURN).open("w", encoding="utf-8") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
-            grade_missing(intakes, shelf, secret, asked["sandboxed"], asked["jobs"], tuple(asked["tests"]))
+            grade_missing(intakes, results_folder, secret, asked["sandboxed"], asked["jobs"], tuple(asked["tests"]))
     except (RunError, SecretError, GraderError) as error:
         print(str(error).replace("\n", " "))
         return 1
     except OSError as error:
         print(stopped(error, asked["results"]))
         return 1
-    print(json.dumps({result["submission"]: result for result in shelf.all(asked["submissions"])}))
+    print(json.dumps({result["submission"]: result for result in results_folder.all(asked["submissions"])}))
     return 0
 
 

@@ -15,7 +15,7 @@ STAMP = "week"  # in the notebook's metadata: what this grading was made from, a
 RUBRIC, SUMMARY = "week-rubric", "week-summary"  # tags of the cells that are added
 
 
-class GradeFromShelf(NbGraderPreprocessor):
+class GradeFromResults(NbGraderPreprocessor):
     """Put a result into the cells of its parts, so that nbgrader reads the points there."""
 
     def preprocess(self, nb, resources):

@@ -10,7 +10,7 @@ from grading.week import databases, times
 from grading.week.autograde.converter import WeekAutograde
 from grading.week.autograde.feedback import TEMPLATES, FeedbackGrades, FeedbackPage
 from grading.week.autograde.generate import WeekGenerate
-from grading.week.autograde.preprocessors import GradeFromShelf, SaveBonus, SaveGrades
+from grading.week.autograde.preprocessors import GradeFromResults, SaveBonus, SaveGrades
 from grading.week.collect import ASSIGNMENT
 from grading.week.course_folder import path_trouble
 from nanolm.impl import CONTRACT
@@ -34,7 +34,7 @@ def configure(c, course):
     c.CourseDirectory.db_url = databases.url_of(course / "gradebook.db")
     c.Exchange.root = str(_exchange(Path(c.Exchange.get("root", course / EXCHANGE))))
     c.Autograde.autograde_preprocessors = [
-        GradeFromShelf, LimitOutput, SaveGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
+        GradeFromResults, LimitOutput, SaveGrades, SaveBonus, AssignLatePenalties, CheckCellMetadata
     ]  # fmt: skip
     c.Autograde.exclude_overwriting = {ASSIGNMENT: [f"exercises_en/{module}.py" for module in CONTRACT]}
     c.GenerateFeedback.exporter_class = FeedbackPage

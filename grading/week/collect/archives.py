@@ -35,7 +35,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A file in a parcel: its path in parts, and how to get its bytes."""
+    """A file in a source: its path in parts, and how to get its bytes."""
 
     parts: tuple
     open: object  # () -> binary stream

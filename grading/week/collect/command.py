@@ -37,7 +37,7 @@ def run(args):
 def collect(source, course, times=None):
     """Collect a source into a course, print the table and write it beside; the exit code."""
     from grading.grader.results import write
-    from grading.week.collect.intake import Desk, SourceError, read_times, without_time
+    from grading.week.collect.intake import Collection, SourceError, read_times, without_time
     from grading.week.collect.owners import asks_owners
     from grading.week.collect.problems import as_csv, table, unsettled
     from grading.week.collect.roster import roster_of
@@ -48,20 +48,21 @@ def collect(source, course, times=None):
     if store.root.resolve() in (source.resolve(), *source.resolve().parents):
         raise SourceError(f"{source} is where collected work goes: name what the platform gave you.")
     roster, zone = roster_of(course.directory), course_zone(course.config)
-    desk = Desk(roster, zone, *(read_times(times, roster, zone) if times else ()))
-    desk.ask_owners = asks_owners(course.config)
+    collection = Collection(roster, zone, *(read_times(times, roster, zone) if times else ()))
+    collection.ask_owners = asks_owners(course.config)
     with store.alone():
         done = {}
-        for attempt in desk.attempts(source):
+        for attempt in collection.attempts(source):
             done[attempt.student] = state = store.put(attempt)
-            _notes(desk, attempt, state)
+            _notes(collection, attempt, state)
         file, named = course.folder / f"intake-{ASSIGNMENT}.csv", str(source.resolve())
         before = unsettled(file, named, store.students().__contains__)
         waiting = {row[0] for row in before}
-        desk.nothing_from({student.id for student in roster.students} - store.students() - _named(desk) - waiting)
-        problems = sorted({*desk.problems, *without_time(one for one in done if not _has_time(one, course))})
+        enrolled = {student.id for student in roster.students}
+        collection.nothing_from(enrolled - store.students() - _named(collection) - waiting)
+        problems = sorted({*collection.problems, *without_time(one for one in done if not _has_time(one, course))})
         write(file, as_csv(problems, named, before))
-    print(desk.understood)
+    print(collection.understood)
     if before:
         print(f"{len(before)} rows of earlier intakes are not settled: they stay in the table until you delete them.")
     if problems:
@@ -75,17 +76,17 @@ def collect(source, course, times=None):
     return 1 if lost else 0
 
 
-def _notes(desk, attempt, state):
+def _notes(collection, attempt, state):
     """Rows about an attempt that came before or after another."""
     from grading.week.collect.problems import Problem
     from grading.week.collect.store import KEPT, UPDATED
 
     if state == KEPT:
         what = f"{attempt.source} is older than what was collected before"
-        desk.problems.append(Problem(attempt.student, what, "nothing: the later one stays"))
+        collection.problems.append(Problem(attempt.student, what, "nothing: the later one stays"))
     if state == UPDATED:
         again = f"nbgrader autograde {ASSIGNMENT} --force --student={attempt.student}"
-        desk.problems.append(Problem(attempt.student, "other files than were collected before", again))
+        collection.problems.append(Problem(attempt.student, "other files than were collected before", again))
 
 
 def _has_time(student, course):
@@ -98,5 +99,5 @@ def _has_time(student, course):
         return False
 
 
-def _named(desk):
-    return {problem.who for problem in desk.problems}
+def _named(collection):
+    return {problem.who for problem in collection.problems}

@@ -1,4 +1,4 @@
-"""The intake desk: a source in, one attempt for each student out, and a row for each problem.
+"""The intake: a source in, one attempt for each student out, and a row for each problem.
 
 A source is what a platform gave (a folder or a .zip, of files, folders or archives); its layout is found
 out from the names of its top entries.
@@ -32,7 +32,7 @@ class SourceError(Exception):
 
 
 @dataclass
-class Desk:
+class Collection:
     """One intake: whose names are known (`roster`), in which zone times are, and which are given from outside."""
 
     roster: object

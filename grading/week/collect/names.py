@@ -1,4 +1,4 @@
-"""What names say: whose a parcel is, as the platforms write it, and which of the week's files a file is."""
+"""What names say: whose a thing is, as the platforms write it, and which of the week's files a file is."""
 
 import re
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ PLATFORMS = (
 
 @dataclass(frozen=True)
 class Label:
-    """What the name of a parcel's top entry says."""
+    """What the name of a thing's top entry says."""
 
     name: str  # of the student, as the platform writes it
     lms: str = ""  # the platform's number of the student

@@ -23,7 +23,7 @@ from grading.grader.results import write
 from grading.week.collect import ASSIGNMENT
 from grading.week.collect.archives import items_of
 from grading.week.collect.attempt import Attempt
-from grading.week.collect.intake import SETTLE, Desk, SourceError, read_times, without_time
+from grading.week.collect.intake import SETTLE, Collection, SourceError, read_times, without_time
 from grading.week.collect.names import EXCHANGE, label_of, platform_of_name
 from grading.week.collect.owners import asks_owners, owner_trouble
 from grading.week.collect.problems import Problem, as_csv, unsettled
@@ -64,19 +64,20 @@ class WeekExtractor(ExtractorPlugin):
         try:
             roster, zone = roster_of(self.parent.coursedir), course_zone(self.config)
             times = Path(self.parent.coursedir.root, self.times)
-            desk = Desk(roster, zone, *(read_times(times, roster, zone) if self.times else ()))
-            desk.ask_owners = asks_owners(self.config)
+            collection = Collection(roster, zone, *(read_times(times, roster, zone) if self.times else ()))
+            collection.ask_owners = asks_owners(self.config)
             found, timeless, source = set(), [], str(Path(archive_path).resolve())
-            for attempt in desk.attempts(Path(archive_path)):
+            for attempt in collection.attempts(Path(archive_path)):
                 folder = Path(extracted_path, attempt.student)
                 folder.mkdir(parents=True)
                 write_files(folder, attempt.files, attempt.time)
                 found.add(attempt.student)
                 timeless += [attempt.student] if attempt.time is None else []
-            self.log.info(desk.understood)
-            named = {problem.who for problem in desk.problems}
-            desk.nothing_from({student.id for student in roster.students} - found - named)
-            self._end_with(report([*desk.problems, *without_time(timeless)], self.parent.coursedir, self.log, source))
+            self.log.info(collection.understood)
+            named = {problem.who for problem in collection.problems}
+            collection.nothing_from({student.id for student in roster.students} - found - named)
+            problems = [*collection.problems, *without_time(timeless)]
+            self._end_with(report(problems, self.parent.coursedir, self.log, source))
         except (SourceError, DatabaseError, TimeError) as error:
             self.parent.fail(f"Nothing is collected: {error}")
         except OSError as error:
@@ -145,12 +146,12 @@ class WeekExchangeCollect(ExchangeCollect):
 
     def do_copy(self, src, dest, log=None):
         """nbgrader's call for one submission: `src` is student+week06+time, `dest` its place in submitted/."""
-        desk = Desk(Roster(()), course_zone(self.config))
+        collection = Collection(Roster(()), course_zone(self.config))
         label = label_of(Path(src).name, False, platform_of_name(Path(src).name, False))
         items = [] if Path(src).is_symlink() else items_of(src)
-        attempt = Attempt(label.name, Path(src).name, items, desk.time_of(label.name, label, []), exchange=True)
+        attempt = Attempt(label.name, Path(src).name, items, collection.time_of(label.name, label, []), exchange=True)
         if not attempt.sort():
             attempt.say("none of the week's files was handed in", "ask for them", lost=True)
         Path(dest).mkdir(parents=True)
         write_files(Path(dest), attempt.files, attempt.time)
-        self.problems += attempt.problems + desk.problems
+        self.problems += attempt.problems + collection.problems
