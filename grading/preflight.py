@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from grading.paths import ROOT
 
-GRADING_MEMORY = 1.5  # GB: the tests with torch, the workers' torch and what two submissions take; measured 1.1
+GRADING_MEMORY = 1.5  # GB: the tests with torch, the workers' torch and what two submissions take; an estimate
 TRIAL_DISK = 4  # GB: an environment of a student's packages, torch for the CPU
 
 
