@@ -57,7 +57,7 @@ CLASS = (
     Student("kasper", ("Kasper", "Sørensen"), wrong(10, "rope-layout-mismatch"), "off", "conflict", time=LATE),
     Student("lale", ("Lâle", "Yıldız"), wrong(11, "rope-layout-mismatch", "ffn-dim-round-nearest"), packing="deep"),
     Student("mihai", ("Mihai", "Stan"), wrong(12, "swiglu-gate-up-swapped", "kvcache-forgets-layers"), harm="to text"),
-    Student("noor", ("Noor", "de Vries"), wrong(13, "block-post-norm", "rmsnorm-missing-gamma"), "short", "missing"),
+    Student("noor", ("Noor", "de Vries"), wrong(15, "block-post-norm", "rmsnorm-missing-gamma"), "short", "missing"),
     Student("oskar", ("Oskar", "Lindqvist"), wrong(14, "gqa-repeat-instead-of-interleave", "loss-no-shift"), "none"),
     Student("priya", ("Priya", "R."), wrong(46, "rmsnorm-centers", open=("Block.forward",)), packing="again"),
     Student("quang", ("Quang", "Lê"), Program(16, open=("Block.forward", "count_parameters")), "off", "empty"),

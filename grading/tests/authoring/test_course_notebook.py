@@ -100,6 +100,6 @@ def test_a_course_can_be_made_anywhere_and_again(tmp_path):
 
 def test_a_course_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
     (tmp_path / "file").write_text("", encoding="utf-8")
-    assert course.run(type("Arguments", (), {"folder": tmp_path / "file"})) == 1
+    assert course.run(type("Arguments", (), {"folder": tmp_path / "file", "exchange": None})) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "can't be made" in said

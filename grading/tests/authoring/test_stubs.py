@@ -248,8 +248,9 @@ def test_an_exercise_without_a_solution_is_refused():
 @pytest.fixture
 def course(tmp_path):
     """A copy of what the generator needs."""
-    for folder in ("grading", "nanolm", "reference", "exercises_en"):
+    for folder in ("grading", "nanolm", "reference", "exercises_en", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
 

@@ -41,7 +41,7 @@ def test_an_id_in_the_file_of_another_part_is_refused(tmp_path):
 
 class Named:
     def __init__(self, name, *explains):
-        self.id, self.explains = name, frozenset(explains)
+        self.id, self.explains, self.others = name, frozenset(explains), ()
 
 
 @pytest.mark.parametrize(
