@@ -195,6 +195,7 @@ def test_block_gradients_match_stored_answers(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("window")
 def test_block_hands_its_layer_to_the_attention(student):
     draw, _, block = drawn_block(student, 352)
     x, tables = draw.normal(2, 5, 36), no_turn(5, 8)

@@ -124,6 +124,7 @@ def test_softcap_works_for_any_number_of_heads(student):
 
 
 @pytest.mark.points(0)
+@pytest.mark.needs("window")
 def test_softcap_works_with_a_window(student):
     student.softcap(torch.ones(1), 2.0)
     windowed_mask(student, 5, 5, 2)

@@ -19,7 +19,7 @@ from machinery.attending import (
     window_is_a_slice,
     windowed_mask,
 )
-from machinery.draw import Draw, attention_shapes, block_shapes, model_shapes, no_turn, tiny
+from machinery.draw import Draw, attention_shapes, model_shapes, no_turn, tiny
 from machinery.kinds import objects_do_not_meet, same_in_training
 from nanolm.config import preset
 
@@ -91,18 +91,6 @@ def test_window_belongs_to_its_layer(student):
     cause = "Is layer 0 the default of __init__, as it was given?"
     expect.close(first, local, 1e-5, "without a number an attention is not layer 0", cause)
     expect.differ(local, whole, 0.01, "layer 0, which has a window of 2, hides nothing", cause)
-
-
-@pytest.mark.points(0)
-def test_window_of_a_block_without_a_number_is_the_first(student):
-    windowed_mask(student, 5, 5, 2)
-    cfg, draw = tiny(windows=(2, None)), Draw(135)
-    weights, x = draw.weights(block_shapes(cfg)), draw.normal(2, 6, 36)
-    given = (x, *no_turn(6, 8))
-    got, expected = (student.Block(cfg, *layer).load(weights)(*given) for layer in ((), (0,)))
-    expect.tensor(expected, x.shape, "the output of a block of layer 0")
-    cause = "Is layer 0 the default of Block's __init__, and is the number handed to the attention?"
-    expect.close(got, expected, 1e-5, "without a number a block is not layer 0", cause)
 
 
 @pytest.mark.points(0)

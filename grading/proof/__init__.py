@@ -4,6 +4,10 @@
     matrix.py         every mistake and every right program against every test
     planted.py        styles/: right programs in other hands, and the bank's mistakes planted in each
     mutants.py        generated mutants of reference/ against the same tests
+    fingerprints.py   what the mistakes answer, stored for naming
+    grid.py           which kind of question each part is asked, and by which test
+    right_programs.py layouts, imports and encodings that must be graded like any other
+    fuzz.py           made-up bytes against all that the trusted side reads
     bank_page.py      a page to browse the mistakes
     attacks/          hostile and unlucky submissions, each with the state that it must end in
     runs.py, marks.py the week's tests on implementations, and their points added up

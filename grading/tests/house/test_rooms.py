@@ -132,3 +132,15 @@ def test_every_room_says_what_it_is():
         file = ROOT / room / "__init__.py"
         if file.is_file():
             assert ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))), room
+
+
+NAMED = [room for room in ROOMS if room.count("/") == 1 and room not in ("grading/tests", "nanolm/classroom")]
+NAMED += [f"grading/week/{room}" for room in ("autograde", "collect", "exports", "release", "report")]
+
+
+@pytest.mark.parametrize("room", NAMED)
+def test_a_room_names_its_files_and_no_other(room):
+    said = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text(encoding="utf-8")))
+    there = {path.name for path in (ROOT / room).glob("*.py")} - {"__init__.py"}
+    named = set(re.findall(r"(?<![\w/])\w+\.py\b", said))
+    assert named - there - {"nbgrader_config.py"} == set() and there - named == set()

@@ -2,6 +2,7 @@
 
     wiring.py       what the course's nbgrader_config.py sets
     converter.py    nbgrader's Autograde, of submissions made sound and graded beforehand
+    generate.py     nbgrader's generate_assignment: a changed assignment keeps its release
     staging.py      a copy of a submission that holds only what is graded
     reading.py      the cells of whatever notebook was handed in
     answers.py      the released notebook with a student's answers in it

@@ -9,6 +9,7 @@ contents.py    what any file says, whatever it is
 fragments.py   code in a form that does not depend on names
 snippets.py    the code in a text
 trial.py       the bundle where nothing else is
+command.py, errors.py    the command, and what can go wrong
 autograder.py, gradescope/      Gradescope's autograder, for instructors only
 github.py, github_templates/    a template repository, and Classroom 50's autograder
 """
