@@ -8,9 +8,7 @@ in the tests.
 """
 
 import difflib
-import sys
 import tempfile
-import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from grading.paths import REFERENCE, ROOT
 from grading.proof.runs import RunError, files_that_ask, reports
+from nanolm.command_line import counted
 
 HELP = "generated mutants of reference/ against the same tests"
 EQUIVALENT = ROOT / "grading" / "proof" / "mutants.toml"
@@ -56,15 +55,13 @@ def mutants_of(file):
 
 def survivors(mutants, room, jobs):
     """Those of the mutants on which every test passes. A mutant that can't be imported is caught too."""
-    mutants, start = list(mutants), time.monotonic()
+    mutants = list(mutants)
     folders = {number: written(mutant, room / str(number)) for number, mutant in enumerate(mutants)}
     left = []
     runs = reports(folders, lambda number: ("-x", *files_that_ask(mutants[number].file)), jobs)
-    for count, (number, tests) in enumerate(runs, 1):
-        print(f"\rmutants: {count} of {len(mutants)}, {len(left)} alive", end="", file=sys.stderr, flush=True)
+    for number, tests in counted("mutants", runs, len(mutants)):
         if not isinstance(tests, RunError) and all(test["outcome"] in ("passed", "advice") for test in tests):
             left.append(mutants[number])
-    print(f", {time.monotonic() - start:.0f} s", file=sys.stderr)
     return left
 
 
