@@ -611,18 +611,19 @@ LISTED = (
 # Rows that other tests play: row -> file, test.
 OF_OTHER_TESTS = {
     "input or AST transformer, patched `do_execute`":
-        ("test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
+        ("week/test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
     "a test cell made to return points":
-        ("test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
+        ("week/test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
     "delete, duplicate, split, reorder test cells; edit points; cell to markdown; extra grade id; metadata gone":
-        ("test_course_answers.py", "test_a_damaged_notebook_gives_its_answers_and_names_the_damage"),
+        ("week/test_course_answers.py", "test_a_damaged_notebook_gives_its_answers_and_names_the_damage"),
     "time stamp `2026-11-29 10:00:00 +0900`, `JST`, empty, in the future":
-        ("test_times.py", "test_what_is_no_time_is_one_sentence"),
+        ("week/test_times.py", "test_what_is_no_time_is_one_sentence"),
     "hard-coded answers to the public tests":
-        ("test_grader_secret.py", "test_hard_coded_answers_to_the_public_tests_earn_nothing"),
+        ("grader/test_grader_secret.py", "test_hard_coded_answers_to_the_public_tests_earn_nothing"),
     "hidden tests printed in feedback":
-        ("test_grader_attacks.py", "test_what_students_read_is_plain_text_without_private_numbers"),
+        ("grader/test_grader_attacks.py", "test_what_students_read_is_plain_text_without_private_numbers"),
     "grading stopped half-way (power, kill -9)":
-        ("test_grader_batch.py", "test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing"),
-    "the grader itself fails": ("test_grader_batch.py", "test_a_grader_error_is_tried_twice_and_blocks_the_table"),
+        ("grader/test_grader_batch.py", "test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing"),
+    "the grader itself fails":
+        ("grader/test_grader_batch.py", "test_a_grader_error_is_tried_twice_and_blocks_the_table"),
 }  # fmt: skip

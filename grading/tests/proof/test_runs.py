@@ -9,6 +9,7 @@ import sys
 import pytest
 import reports_apart
 
+from grading.demo import samples
 from grading.lean_pytest import WITHOUT_CLOCK
 from grading.paths import REFERENCE, ROOT
 from grading.proof.runs import FILES, files_that_ask
@@ -16,7 +17,7 @@ from nanolm.impl import CONTRACT
 
 pytestmark = pytest.mark.proof
 
-SAMPLES = {name: ROOT / "grading" / "demo" / "samples" / name for name in ("five_mistakes", "half_finished")}
+SAMPLES = ("five_mistakes", "half_finished")
 OTHER = ("--draw-seed=7", "--threads=2")
 
 
@@ -29,13 +30,14 @@ def by_pytest(folder, report, *options):
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_forked_run_says_what_the_students_command_says(sample, tmp_path):
-    here = reports_apart.reports({sample: SAMPLES[sample]}, "tests", *OTHER)[sample]
-    assert json.loads(json.dumps(here)) == by_pytest(SAMPLES[sample], tmp_path / "report.json", *OTHER)
+    folder = samples.folder(sample)
+    here = reports_apart.reports({sample: folder}, "tests", *OTHER)[sample]
+    assert json.loads(json.dumps(here)) == by_pytest(folder, tmp_path / "report.json", *OTHER)
     assert len({test["outcome"] for test in here}) > 1
 
 
 def test_a_red_test_can_be_enough():
-    (tests,) = reports_apart.reports({"sample": SAMPLES["five_mistakes"]}, "tests", "-x").values()
+    (tests,) = reports_apart.reports({"sample": samples.folder("five_mistakes")}, "tests", "-x").values()
     assert [test["outcome"] == "failed" for test in tests] == [False] * (len(tests) - 1) + [True]
 
 

@@ -93,7 +93,7 @@ def feedback(course, student):
 @pytest.mark.proof
 def test_nbgrader_has_the_points_of_grading_run(graded, tmp_path):
     for student, name in (("ada", "all_right"), ("bob", "five_mistakes")):
-        shutil.copytree(samples.folder(name), tmp_path / "class" / student)
+        shutil.copytree(samples.folder(name), tmp_path / "class" / student / "exercises_en")
     secret = read_secret(str(graded[0].folder / "secret.txt"))
     assert grade_folder(tmp_path / "class", tmp_path / "out", secret, SANDBOXED, 2, ARGUMENTS) == 0
     scores = graded[0].scores()

@@ -307,7 +307,16 @@ def test_on_a_full_disk_no_mark_is_lost_and_the_same_call_goes_on(small_course, 
         assert {"before", "after"} <= {assignment.name for assignment in gradebook.assignments}
 
 
-def test_on_a_full_disk_collecting_stops_with_a_sentence_and_goes_on(small_course, small_disk, tmp_path, capsys):
+def test_on_a_disk_that_is_full_from_the_start_collecting_does_not_begin(small_course, small_disk, tmp_path, capsys):
+    course = copy_of(small_course, small_disk / "course")
+    assert main(["collect", str(tmp_path), "--course", str(course)]) != 0
+    assert f"collect can't begin: {course} has 0.0 GB left, and 0.5 GB are needed" in capsys.readouterr().err
+
+
+def test_when_the_disk_fills_up_collecting_stops_with_a_sentence_and_goes_on(
+    small_course, small_disk, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(preflight, "missing", lambda command, args=None: [])  # there was room when it began
     course = copy_of(small_course, small_disk / "course")
     files = {f"{who}/exercises_en/modules.py": os.urandom(9000) for who in ("ada", "grace", "kurt")}
     source = write_tree(tmp_path / "source", files)

@@ -13,7 +13,8 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
-from grading.paths import EXERCISES, ROOT  # noqa: E402
+from grading.demo import samples  # noqa: E402
+from grading.paths import EXERCISES  # noqa: E402
 from grading.week.release.bundle import student_files, write_folder  # noqa: E402
 from grading.week.release.errors import ReleaseError  # noqa: E402
 from grading.week.release.github import WORKFLOW, write_github  # noqa: E402
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.proof
 
 pytestmark = pytest.mark.proof
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "classroom50_result.json").read_text(encoding="utf-8"))
-SAMPLES = ROOT / "grading" / "demo" / "samples"
 LIMIT = 10 * 2**20  # what Classroom 50's runner fetches of an autograder's bundle
 GIVEN = {  # what its runner gives an autograder
     "CLASSROOM": "lm-2026", "ASSIGNMENT": "week06", "USERNAME": "ada", "OWNER": "ada", "ASSIGNMENT_TYPE": "individual",
@@ -68,7 +68,7 @@ def autograde(made, checkout):
 
 
 def test_right_work_has_all_points_and_the_time_of_its_commit(made, checkout):
-    shutil.copytree(SAMPLES / "all_right", checkout / "exercises_en", dirs_exist_ok=True)
+    shutil.copytree(samples.folder("all_right"), checkout / "exercises_en", dirs_exist_ok=True)
     found = autograde(made, checkout)
     assert found["score"] == found["max-score"] > 100 and all(test["passed"] for test in found["tests"])
     assert found["datetime"] == "2026-12-01T14:30:00Z" and len(found["tests"]) > 150
@@ -77,21 +77,30 @@ def test_right_work_has_all_points_and_the_time_of_its_commit(made, checkout):
 def test_the_tests_that_ask_are_the_autograders_own(made, checkout):
     shutil.rmtree(checkout / "tests")
     (checkout / "conftest.py").write_text("raise SystemExit(0)\n", encoding="utf-8")
-    shutil.copytree(SAMPLES / "half_finished", checkout / "exercises_en", dirs_exist_ok=True)
+    shutil.copytree(samples.folder("half_finished"), checkout / "exercises_en", dirs_exist_ok=True)
     found = autograde(made, checkout)
     assert 0 < found["score"] < found["max-score"] and len(found["tests"]) > 150
     assert any("not started" in test["message"] for test in found["tests"] if not test["passed"])
 
 
-@pytest.mark.parametrize("hurt", ["broken", "missing"])
-def test_files_that_can_not_be_read_get_no_points_and_a_sentence(made, checkout, hurt):
-    if hurt == "missing":
-        shutil.rmtree(checkout / "exercises_en")
-    else:
-        (checkout / "exercises_en" / "rope.py").write_text("def rope_frequencies(:\n", encoding="utf-8")
+def test_no_file_at_all_gets_no_points_and_a_sentence(made, checkout):
+    shutil.rmtree(checkout / "exercises_en")
     found = autograde(made, checkout)
     assert found["score"] == 0 < found["max-score"]
-    assert ("rope.py, line 1" if hurt == "broken" else "NANOLM_IMPL") in found["tests"][0]["message"]
+    assert "NANOLM_IMPL" in found["tests"][0]["message"]
+
+
+def test_a_file_that_can_not_be_read_costs_its_own_tests_and_says_where(made, checkout):
+    shutil.copytree(samples.folder("all_right"), checkout / "exercises_en", dirs_exist_ok=True)
+    (checkout / "exercises_en" / "rope.py").write_text("def rope_frequencies(:\n", encoding="utf-8")
+    found = autograde(made, checkout)
+    by_part = {
+        part: [test for test in found["tests"] if test["test-name"].startswith(f"{part}:")]
+        for part in ("rope", "rmsnorm")
+    }
+    assert by_part["rope"] and all("rope.py, line 1" in test["message"] for test in by_part["rope"])
+    assert not any(test["score"] for test in by_part["rope"])
+    assert by_part["rmsnorm"] and all(test["passed"] for test in by_part["rmsnorm"])
 
 
 def test_nothing_that_a_student_may_read_there_solves_the_week(made):

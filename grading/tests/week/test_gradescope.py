@@ -10,16 +10,14 @@ import jsonschema
 import pytest
 from users_of_a_machine import why_not, within_reach
 
+from grading.demo import samples
 from grading.grader.bubblewrap import bubblewrap
-from grading.paths import REFERENCE, ROOT
+from grading.paths import REFERENCE
 from grading.week.release.autograder import AUTOGRADER, write_autograder
 from grading.week.release.trial import _borrowed_environment
 
 pytestmark = pytest.mark.proof
-
-pytestmark = pytest.mark.proof
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "gradescope_results.json").read_text(encoding="utf-8"))
-SAMPLES = ROOT / "grading" / "demo" / "samples"
 SECRET = "a secret that nobody will guess, 42"
 # What Docker leaves root in a container; it forbids new namespaces to all.
 KEPT = ("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
@@ -139,7 +137,7 @@ def container(tmp_path_factory):
 
 
 def sample(name, folder="exercises_en/"):
-    return {f"{folder}{path.name}": path.read_text(encoding="utf-8") for path in (SAMPLES / name).glob("*.py")}
+    return {f"{folder}{file}": text for file, text in samples.files(name).items()}
 
 
 def scores(found):

@@ -15,6 +15,7 @@ pytest.importorskip("setuptools")
 
 from grading.authoring.cells import is_check, nbgrader_of  # noqa: E402
 from grading.authoring.week_notebook import TARGET  # noqa: E402
+from grading.demo import samples  # noqa: E402
 from grading.paths import EXERCISES, ROOT  # noqa: E402
 from grading.week.release.bundle import HUB, hub_files, student_files, zipped  # noqa: E402
 from grading.week.release.trial import _borrowed_environment  # noqa: E402
@@ -90,9 +91,8 @@ def test_a_fetched_week_runs_and_its_checks_ask_the_students_own_files(hub):
     code, said = hub.type("cd week06 && python -m nbgrader validate week06.ipynb")
     assert "VALIDATION FAILED ON 2 CELL(S)" in said and "Self-check of swiglu: 0 of" in said, said
     assert "not started" in said and "ModuleNotFoundError" not in said
-    samples = ROOT / "grading" / "demo" / "samples"
-    shutil.copy(samples / "all_right" / "modules.py", week / "exercises_en")
-    shutil.copy(samples / "five_mistakes" / "budget.py", week / "exercises_en")
+    shutil.copy(samples.folder("all_right") / "modules.py", week / "exercises_en")
+    shutil.copy(samples.folder("five_mistakes") / "budget.py", week / "exercises_en")
     code, said = hub.type("cd week06 && python -m nbgrader validate week06.ipynb")
     assert "VALIDATION FAILED ON 1 CELL(S)" in said and "Self-check of budget: 6 of 10 points" in said, said
     assert "python -m nanolm hint kvcache-uses-query-heads" in said
