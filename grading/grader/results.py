@@ -17,7 +17,7 @@ from grading.paths import ROOT
 
 RESULTS, GRADESCOPE, TABLE = "results", "gradescope", "grades.csv"
 PLAIN = re.compile(r"[a-z0-9_][a-z0-9_@+.-]{0,98}(?<!\.)")  # a name that is a file's as it stands
-WEEK_FILES = ("tests/**/*.py", "tests/**/*.toml", "tests/**/*.safetensors", "nanolm/*.py", "reference/*.py")
+WEEK_FILES = ("tests/**/*.py", "tests/**/*.toml", "tests/**/*.safetensors", "nanolm/**/*.py", "reference/*.py")
 GRADER_FILES = ("grading/grader/**/*.py", "grading/authoring/golden.py")
 
 

@@ -79,9 +79,10 @@ def parrots(tmp_path_factory):
     "public" is the last of them, asked what it knows.
     """
     room = tmp_path_factory.mktemp("parrots")
-    learnt = parrot.learn(room)
+    learnt, tables = parrot.learn(room)
     right = take_in(REFERENCE).texts
-    intakes = [Intake(module, {**right, module: learnt[module]}) for module in PARTS] + [Intake("all", learnt)]
+    intakes = [Intake(module, {**right, module: learnt[module]}, beside=tables) for module in PARTS]
+    intakes += [Intake("all", learnt, beside=tables)]
     sandboxed = bubblewrap() is not None
     private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, sandboxed)
     public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, sandboxed)
