@@ -111,7 +111,7 @@ def test_cache_serves_the_whole_model(student):
     weights, tokens = Draw(148).weights(model_shapes(tiny())), Draw(149).tokens(2, 9, V=61)
     model = student.LanguageModel(tiny()).load(weights)
     whole = model(tokens)
-    part, given, _ = drawn_cache(student, 152)
+    part, given, _ = drawn_cache(student, 152, mixes=True)
     in_chunks(part, given, (7,))  # an attention without a cache: not started
     outcome = model.cached(tokens, chunks=(4, 1, 1, 3))
     cause = "Is the cache handed from Block.forward to the attention, each layer its own?"

@@ -6,6 +6,7 @@ A name is given from any hand that a mistake was seen in, so that it does not ha
 two hands answer alike is stored once.
 """
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -34,7 +35,10 @@ def run(args):
 
 
 def write(of_the_reference, jobs):
-    """Store {mistake: {test: its entry}}, and what the styles answer besides; how many fingerprints there are."""
+    """Store {mistake: {test: its entry}}, and what the styles answer besides; how many fingerprints there are.
+
+    The file's metadata hold which tests a mistake turns red in each hand: naming.py's Fingerprints.
+    """
     from safetensors.torch import save_file
 
     hands = {("", name): red for name, red in of_the_reference.items()} | _red_in_styles(jobs)
@@ -46,7 +50,13 @@ def write(of_the_reference, jobs):
             if not any(naming.matches(seen, other) for other in known):
                 known.append(seen)
                 tensors["/".join((mistake, test, hand) if hand else (mistake, test))] = seen
-    save_file(tensors, naming.FINGERPRINTS)
+    sets = {}
+    for (_, mistake), red in hands.items():
+        if sorted(red) not in sets.setdefault(mistake, []):
+            sets[mistake].append(sorted(red))
+    save_file(
+        tensors, naming.FINGERPRINTS, {"red": json.dumps({mistake: sorted(sets[mistake]) for mistake in sorted(sets)})}
+    )
     naming.read_fingerprints.cache_clear()
     return len(tensors)
 

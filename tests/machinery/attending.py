@@ -118,6 +118,8 @@ def drawn_qknorm(student, seed, **scaled):
         weights[f"{name}.weight"][rows] *= factor
     part = attention(student, cfg, weights)
     if not scaled:
+        tables = no_turn(5, cfg.H)
+        sees_the_past(part, x, tables, part(x, *tables))
         cfg = narrow(qk_norm=True)
         silent = one_score(cfg, 5.0) | {"q_norm.weight": torch.zeros(cfg.H)}  # normed, all scores are 0
         y = attention(student, cfg, silent)(torch.eye(cfg.D)[None, :2], *no_turn(2, cfg.H))

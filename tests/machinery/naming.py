@@ -5,6 +5,7 @@ a fingerprint of the code. fingerprints.safetensors holds those of every known m
 that it turns red, as a few projections of each answer: enough to recognise, nothing to copy.
 """
 
+import json
 import re
 import zlib
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 
 from machinery import parts
 from nanolm.asking.subject import Outcome
@@ -119,13 +120,28 @@ def _projected(tensor):
 
 @cache
 def read_fingerprints():
-    """test -> {mistake id: [its fingerprint in each hand where it turns the test red]} of the stored file."""
-    known = {}
+    """What is stored of the known mistakes.
+
+    known   test -> {mistake id: its fingerprints, one for each hand that answers otherwise}
+    red     mistake id -> the sets of tests that it turns red, one for each hand where they are others
+    """
+    known, red = {}, {}
     if FINGERPRINTS.is_file():
-        for key, stored in load_file(FINGERPRINTS).items():
-            mistake, test, *_ = key.split("/")
-            known.setdefault(test, {}).setdefault(mistake, []).append(stored)
-    return known
+        with safe_open(FINGERPRINTS, "pt") as file:
+            for key in file.keys():
+                mistake, test, *_ = key.split("/")
+                known.setdefault(test, {}).setdefault(mistake, []).append(file.get_tensor(key))
+            for mistake, hands in json.loads(file.metadata()["red"]).items():
+                red[mistake] = [frozenset(tests) for tests in hands]
+    return Fingerprints(known, red)
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """Which answers the known mistakes give, and which tests they turn red."""
+
+    known: dict
+    red: dict
 
 
 @dataclass(frozen=True)
@@ -166,7 +182,12 @@ class Naming:
     @cached_property
     def _known(self):
         """test -> {mistake id: fingerprints}; read at the first red test."""
-        return read_fingerprints() if self.compares else {}
+        return read_fingerprints().known if self.compares else {}
+
+    @cached_property
+    def _reddens(self):
+        """mistake id -> the sets of tests that it turns red, a set for each hand."""
+        return read_fingerprints().red if self.compares else {}
 
     @property
     def knows_mistakes(self):
@@ -178,7 +199,11 @@ class Naming:
         if entry["outcome"] == "failed":
             self.note(entry["name"], tensor_of(entry["fingerprint"]), entry.get("digits"), "raised" in entry)
         elif entry["outcome"] == "passed":
-            self._green.setdefault(entry["part"], set()).add(entry["name"])
+            self.note_passed(entry["part"], entry["name"])
+
+    def note_passed(self, part, test):
+        """A test of this part that passed."""
+        self._green.setdefault(part, set()).add(test)
 
     def note(self, test, seen, digits=None, no_answer=False):
         """A red test and the fingerprint of the answers that it got."""
@@ -222,19 +247,22 @@ class Naming:
         explained = {test for test in open_tests if mistake in reds[test].matching}
         if not self._is_a_crash(mistake) and all(reds[test].raised for test in explained):
             return None
-        predicted = self._predicts(mistake, part)
-        ran = predicted & (green | set(reds))
-        still_green = len(predicted & green)
+        # In one hand a mistake shows in many tests, in another in one: it is measured by the hand that fits best.
+        still_green, ran, predicted = min(
+            ((len(tests & green), len(tests & (green | set(reds))), tests) for tests in self._predicts(mistake, part)),
+            key=lambda hand: (hand[0], -hand[1], sorted(hand[2])),
+        )
         explains_all = len(explained) >= SEVERAL and len(explained) >= NEARLY_ALL * len(reds)
-        if not explains_all and (len(explained) < ENOUGH * len(ran) or still_green > FEW * len(ran)):
+        if not explains_all and (len(explained) < ENOUGH * ran or still_green > FEW * ran):
             return None
         rarity = sum(1 / len(reds[test].matching) for test in explained)
         return (len(explained) - still_green, round(rarity, 6)), Named(mistake, frozenset(explained), predicted)
 
     def _predicts(self, mistake, part):
-        return frozenset(
-            test for test, known in self._known.items() if mistake in known and parts.part_of_test(test) == part
-        )
+        """The tests of this part that the mistake turns red, hand by hand."""
+        return {
+            frozenset(test for test in tests if parts.part_of_test(test) == part) for tests in self._reddens[mistake]
+        }
 
     def _is_a_crash(self, mistake):
         """Whether an exception is what the mistake's own test sees of it."""

@@ -10,11 +10,12 @@ from grading.grader.exam import PUBLIC_ANSWERS, Exam
 from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE
-from grading.proof.bank import Replacement, Variant, load_mistakes, materialise
+from grading.proof.bank import SLOW, Replacement, Variant, load_mistakes, load_variants, materialise
 
 pytestmark = pytest.mark.proof
 
 DRAWS = "attn-dropout-active-in-eval"  # its answers hang on numbers that it draws itself
+SLOW_ONE = "slow-loop-over-heads"  # right, and gets advice
 MISTAKES = ("rmsnorm-wrong-axis", "rmsnorm-divides-by-std", DRAWS)  # and one of every other part
 
 # The grader has modules built and loaded together with the first question to them. What fails then must look the same.
@@ -45,9 +46,9 @@ def states(tmp_path_factory):
     folders = {name: samples.folder(name) for name in samples.SAMPLES} | {"reference": REFERENCE}
     mistakes = load_mistakes()
     chosen = {mistake.part: mistake for mistake in mistakes.values()}  # the last of each part
-    for mistake in (*chosen.values(), *(mistakes[name] for name in MISTAKES)):
-        materialise(REFERENCE, [mistake], room / mistake.id)
-        folders[mistake.id] = room / mistake.id
+    for program in (*chosen.values(), *(mistakes[name] for name in MISTAKES), load_variants(SLOW)[SLOW_ONE]):
+        materialise(REFERENCE, [program], room / program.id)
+        folders[program.id] = room / program.id
     for name, (file, module, code) in BROKEN_INIT.items():
         edit = Replacement(file, f"{module}.__init__", code)
         materialise(REFERENCE, [Variant(name, name, (edit,), "all", "")], room / name)

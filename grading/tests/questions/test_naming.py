@@ -92,6 +92,8 @@ def held(known, **reds):
     naming_of_run._known = {
         test: {name: [naming.fingerprint([answer])] for name, answer in of.items()} for test, of in known.items()
     }
+    mistakes = {name for of in known.values() for name in of}
+    naming_of_run._reddens = {name: [frozenset(test for test in known if name in known[test])] for name in mistakes}
     for test, answer in reds.items():
         naming_of_run.note(test, naming.fingerprint([answer]))
     return naming_of_run
@@ -157,6 +159,14 @@ def test_what_is_green_counts_against_a_name():
     for test in ("test_rope_b", "test_rope_c"):
         naming_of_run.note_entry({"name": test, "part": "rope", "outcome": "passed"})
     assert naming_of_run.named("rope") == []
+
+
+def test_green_tests_that_it_reddens_in_another_hand_only_do_not_count_against_a_name():
+    naming_of_run = held(KNOWN, test_rope_a=torch.ones(2))
+    naming_of_run._reddens["rope-theta-hard-coded"].append(frozenset({"test_rope_a"}))
+    for test in ("test_rope_b", "test_rope_c"):
+        naming_of_run.note_entry({"name": test, "part": "rope", "outcome": "passed"})
+    assert [named.id for named in naming_of_run.named("rope")] == ["rope-theta-hard-coded"]
 
 
 def test_a_name_may_come_from_any_hand():
