@@ -10,8 +10,9 @@ import gc
 import importlib
 import multiprocessing
 import os
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
 from functools import cache
+from multiprocessing.connection import wait
 
 import pytest
 import torch
@@ -46,11 +47,46 @@ def reports(folders, arguments=lambda key: ("tests",), jobs=2):
     The tests are entries of tests/conftest.py. `arguments` gives pytest's for each key, as far as _options reads them.
     """
     os.chdir(ROOT)
-    tests = _collected()
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(_in_a_fork, tests, folder, arguments(key)): key for key, folder in folders.items()}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+    tests, waiting, running = _collected(), list(reversed(folders.items())), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                key, folder = waiting.pop()
+                run = _Run(tests, key, folder, arguments(key))
+                running[run.receiver] = run
+            seconds = max(0, min(run.deadline for run in running.values()) - time.monotonic())
+            ready = wait(running, seconds) or [min(running, key=lambda receiver: running[receiver].deadline)]
+            for receiver in ready:
+                run = running.pop(receiver)
+                yield run.key, run.result()
+    finally:
+        for run in running.values():
+            run.end()
+
+
+class _Run:
+    """One run in a child process. All are forked by one thread: what another holds at a fork stays locked in it."""
+
+    def __init__(self, tests, key, folder, words):
+        self.key, self.folder, self.deadline = key, folder, time.monotonic() + DEADLINE
+        self.receiver, sender = FORK.Pipe(duplex=False)
+        self._child = FORK.Process(target=_send_report, args=(sender, tests, folder, words))
+        self._child.start()
+        sender.close()
+
+    def result(self):
+        """Its report, or a RunError; then it is over."""
+        try:
+            late = not self.receiver.poll()
+            return RunError(f"the tests on {self.folder} took too long") if late else self.receiver.recv()
+        except EOFError:
+            return RunError(f"the tests on {self.folder} ended without a report")
+        finally:
+            self.end()
+
+    def end(self):
+        self._child.kill()
+        self._child.join()
 
 
 class _Collected:
@@ -117,21 +153,6 @@ def _options(words):
 
     options.asks = lambda nodeid: among(options.asked, nodeid) and not among(options.ignore, nodeid)
     return options
-
-
-def _in_a_fork(tests, folder, words):
-    """The run in a child process of its own: its report, or a RunError."""
-    receiver, sender = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_send_report, args=(sender, tests, folder, words))
-    child.start()
-    sender.close()
-    try:
-        result = receiver.recv() if receiver.poll(DEADLINE) else RunError(f"the tests on {folder} took too long")
-    except EOFError:
-        result = RunError(f"the tests on {folder} ended without a report")
-    child.kill()
-    child.join()
-    return result
 
 
 def _send_report(sender, tests, folder, words):

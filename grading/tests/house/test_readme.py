@@ -1,11 +1,15 @@
 """What README.md, CONTRIBUTING.md and docs/ name is there."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from grading.__main__ import COMMANDS
-from grading.paths import ROOT
+from grading.paths import REFERENCE, ROOT
+from grading.proof.bank import load_mistakes, materialise
 from nanolm.__main__ import COMMANDS as STUDENTS
 
 FILES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -26,8 +30,19 @@ def test_every_path_exists(page):
     named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.txt|\.toml|\.md))`", TEXTS[page]))
     named |= set(re.findall(r"`((?:grading|nanolm|tests|notebooks|docs)/[\w./]+)`", TEXTS[page]))
     named |= set(re.findall(r"-[cr] (\S+\.txt)", TEXTS[page]))
-    made = {"autograder.py", "CLASSROOM", "/etc/", "week06/",
-            "COURSE", "OUT", "build", "PART", "TOPIC", "FILE", "NN_topic"}  # stand for something, or are made
+    made = {
+        "autograder.py",
+        "CLASSROOM",
+        "/etc/",
+        "week06/",
+        "COURSE",
+        "OUT",
+        "build",
+        "PART",
+        "TOPIC",
+        "FILE",
+        "NN_topic",
+    }  # stand for something, or are made
     fixed = [name for name in sorted(named) if not any(word in name for word in made)]
     assert [name for name in fixed if not (ROOT / name).exists() and not (ROOT / "docs" / name).exists()] == []
 
@@ -55,3 +70,14 @@ def test_the_first_screen_has_the_two_commands():
     first = TEXTS["README.md"].splitlines()[:24]
     assert any(line.startswith("    make demo ") for line in first)
     assert any(line.startswith("    make test ") for line in first)
+
+
+def test_the_failing_test_on_the_first_screen_is_what_a_student_sees(tmp_path):
+    shown = re.search(r"(?:    .*\n)+", TEXTS["README.md"]).group().splitlines()
+    materialise(REFERENCE, [load_mistakes()["rmsnorm-centers"]], tmp_path)
+    seen = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests", "-k", "rmsnorm", "-p", "no:cacheprovider"],
+        cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(tmp_path)}, capture_output=True, text=True, encoding="utf-8",
+    ).stdout.splitlines()  # fmt: skip
+    places = [seen.index(line.removeprefix("    ")) for line in shown]
+    assert len(shown) == 7 and places == sorted(places)
