@@ -23,7 +23,7 @@ from grading.paths import ROOT
 MISTAKES = ROOT / "grading" / "proof" / "mistakes"
 VARIANTS = ROOT / "grading" / "proof" / "variants"
 SLOW, HOLLOW = VARIANTS / "slow", MISTAKES / "hollow"
-METADATA = ROOT / "tests" / "machinery" / "mistakes.toml"  # what a student may see
+METADATA = ROOT / "tests" / "machinery" / "hints.toml"  # what a student may see
 OUTSIDE = "outside.toml"
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from nanolm.impl import TESTS
 
 HELP = "a hint for a red test or a mistake, e.g. hint test_rmsnorm_does_not_center"
-MISTAKES = TESTS / "machinery" / "mistakes.toml"
+MISTAKES = TESTS / "machinery" / "hints.toml"
 
 
 def add_arguments(parser):

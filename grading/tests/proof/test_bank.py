@@ -76,7 +76,7 @@ def test_every_part_of_the_week_has_mistakes():
 
 def test_every_named_test_exists():
     missing = {entry["test"] for entry in METADATA.values()} - named_tests()
-    assert not missing, f"tests/machinery/mistakes.toml names tests that are not there: {sorted(missing)}"
+    assert not missing, f"tests/machinery/hints.toml names tests that are not there: {sorted(missing)}"
 
 
 def test_every_entry_says_all_that_a_student_needs():

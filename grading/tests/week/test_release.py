@@ -115,7 +115,7 @@ def test_every_path_in_the_readme_exists(files, readme):
 def test_every_command_in_the_readme_can_be_run(files, readme):
     found = re.findall(r"py(?:thon3?)? -m (\w+)(?: (\w+))?(?: (\S+))?", readme)
     assert {"pytest", "nanolm", "jupyter", "zipfile"} == {module for module, *_ in found}
-    known = files["tests/machinery/mistakes.toml"].decode()
+    known = files["tests/machinery/hints.toml"].decode()
     for module, word, name in found:
         if module == "nanolm":
             assert word in ("hint", "generate", "budget")

@@ -17,7 +17,7 @@ README = Path(__file__).parent / "student_readme.md"
 TAKEN = (
     "nanolm/**/*.py",
     "tests/**/*.py",
-    "tests/machinery/mistakes.toml",
+    "tests/machinery/hints.toml",
     "tests/machinery/fingerprints.safetensors",
     "tests/golden/*.safetensors",
     "notebooks/*.ipynb",
