@@ -17,7 +17,7 @@ from torch import nn
 #          square of 256). The cast back may come before or after the gain: the result has the dtype of x
 #          even where the gain has another one. fp64 may stay fp64 or pass through fp32.
 # Time     10 minutes, difficulty 1 of 5; our solution: 3 lines
-# Check    pytest tests/test_modules.py -k rmsnorm
+# Check    pytest tests/test_rmsnorm.py
 class RMSNorm(nn.Module):
     """Root mean square norm over the last axis, with a learned gain `weight` of shape (D,).
 
@@ -33,7 +33,7 @@ class RMSNorm(nn.Module):
         """(..., D) -> (..., D), in the dtype of x."""
         # TODO: norm each vector, then the gain
         raise NotImplementedError("exercises_en/modules.py: RMSNorm.forward is not started. "
-                                  "Check it with: pytest tests/test_modules.py -k rmsnorm")
+                                  "Check it with: pytest tests/test_rmsnorm.py")
 
 
 # Exercise: ffn_dim
@@ -61,7 +61,7 @@ def ffn_dim(D: int, multiplier: float = 1.0, multiple_of: int = 256) -> int:
 # Formula  w_down(silu(w_gate(x)) * w_up(x)), silu(z) = z * sigmoid(z)
 # Decided  w_gate carries the SiLU. There are no biases.
 # Time     10 minutes, difficulty 1 of 5; our solution: 2 lines
-# Check    pytest tests/test_modules.py -k swiglu
+# Check    pytest tests/test_swiglu.py
 class SwiGLU(nn.Module):
     """Gated FFN: `w_gate`, `w_up` of shape (F, D) and `w_down` of shape (D, F), bias-free.
 
@@ -78,7 +78,7 @@ class SwiGLU(nn.Module):
         """(..., D) -> (..., D), in the dtype of x."""
         # TODO: gate, up, down
         raise NotImplementedError("exercises_en/modules.py: SwiGLU.forward is not started. "
-                                  "Check it with: pytest tests/test_modules.py -k swiglu")
+                                  "Check it with: pytest tests/test_swiglu.py")
 
 
 # Bonus exercise: rmsnorm_backward

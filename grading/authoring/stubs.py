@@ -17,9 +17,9 @@ PACKAGE = '"""The exercises: every file in this folder is yours to edit."""\n'
 
 # The tests of each exercise: the file, and the word for -k where the file holds other exercises too.
 CHECKS = {
-    "RMSNorm.forward": "tests/test_modules.py -k rmsnorm",
+    "RMSNorm.forward": "tests/test_rmsnorm.py",
     "ffn_dim": "tests/test_budget.py -k ffn_dim",
-    "SwiGLU.forward": "tests/test_modules.py -k swiglu",
+    "SwiGLU.forward": "tests/test_swiglu.py",
     "rmsnorm_backward": "tests/test_backward.py",
     "rope_frequencies": "tests/test_rope.py -k rope_frequencies",
     "rope_cos_sin": 'tests/test_rope.py -k "cos_sin or angles or 256 or tables_lie"',

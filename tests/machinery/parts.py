@@ -7,7 +7,8 @@ PARTS = CORE + DEPTH
 ADVICE = ("memory", "timing")  # right code may be slow: a red answer of these is advice, and no part waits for it
 
 FILES = (
-    "test_modules.py",
+    "test_rmsnorm.py",
+    "test_swiglu.py",
     "test_budget.py",
     "test_rope.py",
     "test_attention.py",
@@ -143,7 +144,8 @@ def part_of_exercise(name):
 
 # The files of the implementation that a test file asks.
 ASKS = {
-    "test_modules.py": ("modules",),
+    "test_rmsnorm.py": ("modules",),
+    "test_swiglu.py": ("modules",),
     "test_budget.py": ("modules", "budget"),
     "test_rope.py": ("rope",),
     "test_attention.py": ("modules", "rope", "attention"),

@@ -18,7 +18,7 @@ BYSTANDERS = (  # 3 points
     "test_rope_turns_counter_clockwise",
 )
 ARGUMENTS = (
-    *(f"tests/test_modules.py::{name}" for name in ATTACKED),
+    *(f"tests/test_rmsnorm.py::{name}" for name in ATTACKED),
     *(f"tests/test_rope.py::{name}" for name in BYSTANDERS),
 )
 

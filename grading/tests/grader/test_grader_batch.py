@@ -159,7 +159,7 @@ def test_a_zygote_that_has_died_is_replaced(tmp_path, monkeypatch):
 
 
 def test_a_reference_that_fails_stops_the_run(tmp_path):
-    exam = prepare(1, tmp_path, ("tests/test_modules.py::test_rmsnorm_matches_stored_answers",))
+    exam = prepare(1, tmp_path, ("tests/test_rmsnorm.py::test_rmsnorm_matches_stored_answers",))
     (exam.answers / "modules.safetensors").write_bytes((exam.answers / "rope.safetensors").read_bytes())
     with pytest.raises(GraderError, match="the reference itself does not pass test_rmsnorm_matches_stored_answers"):
         with ForkServer(False, 1) as fork_server:

@@ -54,7 +54,7 @@ def test_a_fourth_hint_is_refused(capsys):
 def test_a_tests_name_may_be_as_pytest_prints_it(capsys):
     assert main(["hint", "test_rmsnorm_does_not_center"]) == 0
     plain = capsys.readouterr().out
-    assert main(["hint", "tests/test_modules.py::test_rmsnorm_does_not_center"]) == 0
+    assert main(["hint", "tests/test_rmsnorm.py::test_rmsnorm_does_not_center"]) == 0
     assert capsys.readouterr().out == plain
 
 

@@ -75,7 +75,7 @@ def test_a_known_mistake_is_told_by_its_own_test_and_named_at_the_end(run):
     code, output, tests = run("centred", arguments=("tests", "--verbosity=0"))
     lines = output.splitlines()
     assert code == 1 and len(lines) <= 24
-    told = lines.index("FAILED tests/test_modules.py::test_rmsnorm_does_not_center")
+    told = lines.index("FAILED tests/test_rmsnorm.py::test_rmsnorm_does_not_center")
     assert lines[told + 1].strip() == "the mean of a row changed by more than the scale"
     assert [line.split()[0] for line in lines[told + 2 : told + 4]] == ["expected", "got"]
     assert any("mean 0, whatever the mean of the input was" in line for line in lines[-10:])
@@ -141,7 +141,7 @@ def test_the_terminal_gets_ascii(run):
 
 
 def test_the_lessons_command_selects_its_tests(run):
-    _, _, tests = run(arguments=("tests/test_modules.py", "-k", "rmsnorm or swiglu", "-v"))
+    _, _, tests = run(arguments=("tests/test_rmsnorm.py", "tests/test_swiglu.py", "-v"))
     fixed = {
         "test_rmsnorm_does_not_center",
         "test_rmsnorm_produces_unit_rms",

@@ -32,7 +32,7 @@ from nanolm.student.selfcheck import self_check
 # $$y = \frac{x}{\sqrt{\frac{1}{D}\sum_i x_i^2 + \varepsilon}} \odot w$$
 #
 # **Write** `RMSNorm.forward` in [exercises_en/modules.py](exercises_en/modules.py). **Check** in a terminal, or in the cell below:
-# `pytest tests/test_modules.py -k rmsnorm`
+# `pytest tests/test_rmsnorm.py`
 
 # %%
 week.show_rmsnorm()
@@ -51,7 +51,7 @@ self_check("rmsnorm")
 # Three matrices where there were two: `ffn_dim` makes them narrower, so that the bill stays what it was.
 #
 # **Write** `SwiGLU.forward` and `ffn_dim` in [exercises_en/modules.py](exercises_en/modules.py). **Check**
-# `pytest tests/test_modules.py -k swiglu` and `pytest tests/test_budget.py -k ffn_dim`
+# `pytest tests/test_swiglu.py` and `pytest tests/test_budget.py -k ffn_dim`
 
 # %%
 week.show_gate()
