@@ -32,14 +32,14 @@ GROWTH = 1 << 30  # bytes that the tests may take for what an answer makes of th
 class Batch:
     """One run: what is asked (`exam`), where (`sandboxed`, `limits`), and under which secret."""
 
-    def __init__(self, exam, secret, sandboxed, limits=None, made_by=None):
-        """`made_by` are the versions that results are kept under, else those of the files as they are now."""
+    def __init__(self, exam, secret, sandboxed, limits=None, depends_on=None):
+        """`depends_on` is the results' setting, where the caller has worked it out."""
         self.exam, self.sandboxed, self.limits = exam, sandboxed, limits or Limits()
-        self.setting = setting(exam.arguments, secret, sandboxed, self.limits, made_by)
+        self.depends_on = depends_on or setting(exam.arguments, secret, sandboxed, self.limits)
 
     def key(self, intake):
         """Under which key this submission's result is kept."""
-        return key_of(intake, self.setting)
+        return key_of(intake, self.depends_on)
 
     def results(self, intakes, fork_server):
         """Yield (intake, result) as submissions are done, side by side as many as the fork server has zygotes.

@@ -11,7 +11,7 @@ from grading.grader.lost_worker import WorkerLost
 from grading.grader.states import REFUSED, TIMED_OUT
 from nanolm.answers import Foreign
 from nanolm.asking.counting import COUNTS
-from nanolm.asking.subject import FUNCTIONS, Outcome, Subject, in_chunks, token_by_token
+from nanolm.asking.subject import FUNCTIONS, AskedFunction, AskedPart, Outcome, Subject
 from nanolm.errors import ContractError, NotStarted, StudentError
 from nanolm.impl import CONTRACT, ImplementationError
 from nanolm.settings import SETTINGS
@@ -236,14 +236,8 @@ def _well_formed(answer, count):
     )
 
 
-class RemoteFunction:
+class RemoteFunction(AskedFunction):
     """A public function of the submission."""
-
-    def __init__(self, subject, name):
-        self.subject, self.name = subject, name
-
-    def __call__(self, *args, **kwargs):
-        return self.run(*args, **kwargs).output
 
     def run(self, *args, upstream=None, by_hand=False, layout="", **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument, `by_hand` not even inside."""
@@ -252,14 +246,11 @@ class RemoteFunction:
         return self.subject.outcome(answer, args)
 
 
-class RemotePart:
+class RemotePart(AskedPart):
     """A module that lives in the worker, by its number there."""
 
     def __init__(self, subject, handle):
         self.subject, self._handle = subject, handle
-
-    def __call__(self, *args):
-        return self.run(*args).output
 
     def run(self, *args, upstream=None, training=False, layout=""):
         """Call it, `training` in training mode; with `upstream` also differentiate, see nanolm/asking/subject.py."""
@@ -268,14 +259,6 @@ class RemotePart:
     def step(self, *args, upstream, rate=0.1):
         """One training step by plain gradient descent; the Outcome from before the update."""
         return self.subject.outcome(self._ask("step", *args, upstream=upstream, rate=rate), args)
-
-    def cached(self, *args, chunks, window=None, training=False):
-        """Feed the sequence in chunks through a cache."""
-        return self.subject.noted(in_chunks(self, args, chunks, window, training))
-
-    def greedy(self, tokens, count):
-        """`count` new tokens after tokens (T,), by a language model."""
-        return token_by_token(self, tokens, count)
 
     def open_cache(self, window=None):
         """A new cache in the worker, by its number there."""

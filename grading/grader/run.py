@@ -11,7 +11,7 @@ from pathlib import Path
 from grading.grader.fork_server import ForkServer
 from grading.grader.inside.text import clean
 from grading.grader.limits import Limits
-from grading.grader.results import ResultsFolder, key_of, setting, versions
+from grading.grader.results import ResultsFolder, key_of, setting
 from grading.grader.secret import SecretError, private_seed, read_secret
 from grading.grader.states import GRADER_ERROR, GraderError
 from grading.grader.student_files import take_in
@@ -82,7 +82,7 @@ def grade_folder(submissions, out, secret, sandboxed, jobs, arguments=("tests",)
 
 def grade_missing(intakes, results_folder, secret, sandboxed, jobs, arguments=("tests",), limits=None, made_by=None):
     """Put a result into the folder for each intake that has no valid one there; how many those were."""
-    limits, made_by, start = limits or Limits(), made_by or versions(), time.monotonic()
+    limits, start = limits or Limits(), time.monotonic()
     depends_on = setting(arguments, secret, sandboxed, limits, made_by)
     with _alone(results_folder.out) as work:
         todo = [intake for intake in intakes if not results_folder.valid(intake.name, key_of(intake, depends_on))]
@@ -91,7 +91,7 @@ def grade_missing(intakes, results_folder, secret, sandboxed, jobs, arguments=("
         with ForkServer(sandboxed, min(jobs, len(todo))) as fork_server:
             from grading.grader.batch import Batch, prepare  # brings torch, which the fork server imports meanwhile
 
-            batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, made_by)
+            batch = Batch(prepare(private_seed(secret), work, arguments), secret, sandboxed, limits, depends_on)
             for count, (intake, result) in enumerate(batch.results(todo, fork_server), 1):
                 results_folder.put(intake.name, result)
                 _progress(count, len(todo), intake.name, time.monotonic() - start)

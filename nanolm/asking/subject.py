@@ -167,14 +167,34 @@ def _exercise_name(message, function):
     return name if name != message and " " not in name else function
 
 
-class Function:
-    """A public function of the implementation."""
+class AskedFunction:
+    """A public function by its name, wherever it runs; how it is called is its `run`."""
 
     def __init__(self, subject, name):
         self.subject, self.name = subject, name
 
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs).output
+
+
+class AskedPart:
+    """What is asked of a part in several calls, wherever it runs: by its `run`, `open_cache` and `feed`."""
+
+    def __call__(self, *args):
+        return self.run(*args).output
+
+    def cached(self, *args, chunks, window=None, training=False):
+        """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
+        attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
+        return self.subject.noted(in_chunks(self, args, chunks, window, training))
+
+    def greedy(self, tokens, count):
+        """`count` new tokens after tokens (T,), by a language model that keeps a cache where it can."""
+        return token_by_token(self, tokens, count)
+
+
+class Function(AskedFunction):
+    """A public function of the implementation."""
 
     def run(self, *args, upstream=None, by_hand=False, layout="", **kwargs):
         """Call it; with `upstream` also differentiate with respect to the first argument.
@@ -194,7 +214,7 @@ class Function:
         return Outcome(plain(output), plain(sent), leaf.grad if leaf is not None else None)
 
 
-class Part:
+class Part(AskedPart):
     """A module of the implementation, built by it, in evaluation mode."""
 
     def __init__(self, subject, build=None, module=None):
@@ -203,9 +223,6 @@ class Part:
             with UninitialisedIsNaN():
                 module = subject.guard(lambda: build(subject.implementation))
         self._module = module.eval()
-
-    def __call__(self, *args):
-        return self.run(*args).output
 
     def run(self, *args, upstream=None, training=False, layout=""):
         """Call it, `training` in training mode; with `upstream` also differentiate with respect to the first input and
@@ -224,15 +241,6 @@ class Part:
                 if outcome.grads[name] is not None:
                     parameter -= rate * outcome.grads[name]
         return outcome
-
-    def cached(self, *args, chunks, window=None, training=False):
-        """Feed the sequence in chunks through a cache. A language model takes tokens (B, T), an
-        attention or block x (B, T, D), cos and sin (T, H/2). The output is joined along T."""
-        return self.subject.noted(in_chunks(self, args, chunks, window, training))
-
-    def greedy(self, tokens, count):
-        """`count` new tokens after tokens (T,), by a language model that keeps a cache where it can."""
-        return token_by_token(self, tokens, count)
 
     def open_cache(self, window=None):
         """A new cache, empty, for this part to be fed with."""
