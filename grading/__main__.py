@@ -31,6 +31,7 @@ COMMANDS = {
     "soak": "grading.proof.soak",
     "fuzz": "grading.proof.fuzz",
     "bench": "grading.proof.bench.command",
+    "picture": "grading.demo.picture",
 }
 
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from grading.paths import ROOT
 
 GRADING_MEMORY = 1.5  # GB: the tests with torch, the workers' torch and what two submissions take; an estimate
+NO_CHROMIUM = "there is no Chromium with its driver here: apt-get install chromium chromium-driver"
 TRIAL_DISK = 4  # GB: an environment of a student's packages, torch for the CPU
 
 
@@ -92,7 +93,7 @@ def browser():
     """Why no page can be opened in a real browser here."""
     if chromium() and shutil.which("chromedriver"):
         return ""
-    return "there is no Chromium with its driver here: apt-get install chromium chromium-driver"
+    return NO_CHROMIUM
 
 
 def chromium():
@@ -174,6 +175,7 @@ NEEDS = {
     "matrix": ("course", "matplotlib"),
     "mutants": ("course", "cosmic-ray"),
     "soak": ("student", walls, grading_memory),
+    "picture": ("student", lambda args: "" if chromium() else NO_CHROMIUM),
 }
 
 

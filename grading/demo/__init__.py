@@ -2,6 +2,7 @@
 
     command.py        `make demo`: the whole week of an instructor
     made_up_class/    the class: people, programs, notebooks, as Canvas gives them
+    picture.py        the class page's first screen, for README
     samples.py, check_samples.py   `make samples`: a right, a wrong and a half-finished submission
 
 It may import every other room; none imports it.
