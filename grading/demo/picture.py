@@ -26,7 +26,7 @@ def add_arguments(parser):
 def run(args):
     """Take the picture; 1 with a sentence where there is no page or no picture of it."""
     if not args.page.is_file():
-        print(f"There is no picture: there is no {args.page}; make demo writes build/demo/report.html.", file=sys.stderr)
+        print(f"There is no picture: no {args.page}; make demo writes build/demo/report.html.", file=sys.stderr)
         return 1
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:  # which no other Chromium holds
