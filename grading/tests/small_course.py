@@ -15,7 +15,7 @@ CONFIG = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 c = get_config()
-c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
+c.AssignLatePenalties.plugin_class = "grading.week.late_policy.LatePolicy"
 c.LatePolicy.percent_a_day = 10.0
 """
 DUE = "2026-11-27 22:59:00"

@@ -2,7 +2,7 @@
 
 In nbgrader_config.py:
 
-    c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
+    c.AssignLatePenalties.plugin_class = "grading.week.late_policy.LatePolicy"
     c.LatePolicy.grace_minutes = 15      # within them nothing is taken
     c.LatePolicy.percent_a_day = 10.0    # of the score, for each day begun after the grace
     c.LatePolicy.cap_percent = 50.0      # and never more than this

@@ -12,7 +12,7 @@ from courses import WORK, below, said, zipped
 
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.archives import Budget, entries_of, read_stream
-from grading.week.collect.archives import Item, opened
+from grading.week.collect.items import Item, opened
 
 MB = 1_000_000
 

@@ -14,7 +14,7 @@ from traitlets import TraitError
 from traitlets.config import Config
 
 from grading.week.databases import open_gradebook
-from grading.week.late import LatePolicy, days_late, renew
+from grading.week.late_policy import LatePolicy, days_late, renew
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86400))
@@ -78,7 +78,7 @@ def test_the_cap_is_the_most_that_is_taken():
 
 CONFIG = Config(
     {
-        "AssignLatePenalties": {"plugin_class": "grading.week.late.LatePolicy"},
+        "AssignLatePenalties": {"plugin_class": "grading.week.late_policy.LatePolicy"},
         "LatePolicy": {"grace_minutes": 15, "percent_a_day": 10.0, "cap_percent": 50.0},
         "NbGraderAPI": {"timezone": "Europe/Berlin"},
     }

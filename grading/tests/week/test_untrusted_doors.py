@@ -12,7 +12,7 @@ DOORS = {
     "read", "reads", "decode", "literal_eval", "copyfile", "copy", "copy2", "copytree", "unpack_archive",
 }  # fmt: skip
 OURS = {  # file: calls in it that open what is ours, or what a door has given already
-    "week/collect/archives.py": ["open", "read"],  # the platform's own .zip; an Item, by untrusted.archives
+    "week/collect/items.py": ["open", "read"],  # the platform's own .zip; an Item, by untrusted.archives
     "week/collect/attempt.py": ["read", "read", "read"],  # Items
     "week/collect/intake.py": ["decode", "read"],  # timestamp.txt, an Item
     "week/collect/store.py": ["open", "open"],  # the lock; what is written

@@ -22,7 +22,7 @@ from grading.week.autograde.grader import NothingGraded, ask
 from grading.week.autograde.preprocessors import STAMP
 from grading.week.autograde.staging import stage, students
 from grading.week.feedback_key import KEY
-from grading.week.late import renew
+from grading.week.late_policy import renew
 from grading.week.times import TIMESTAMP
 from machinery import parts
 

@@ -46,7 +46,7 @@ def configure(c, course):
     c.ZipCollectApp.collector_plugin = "grading.week.collect.plugins.WeekCollector"
     c.ExchangeFactory.collect = "grading.week.collect.plugins.WeekExchangeCollect"
     c.ExchangeFactory.release_feedback = "grading.week.release_feedback.WeekReleaseFeedback"
-    c.AssignLatePenalties.plugin_class = "grading.week.late.LatePolicy"
+    c.AssignLatePenalties.plugin_class = "grading.week.late_policy.LatePolicy"
     c.ExportApp.plugin_class = "grading.week.exports.plugins.GradesExporter"
 
 

@@ -3,7 +3,7 @@
     command.py   `python -m grading collect`              plugins.py   the same under nbgrader's own commands
     intake.py    a source in, one attempt for each student out, and a row for each problem
     names.py     whose a file is, as each platform writes it; which of the week's files it is
-    archives.py  what lies in a folder or an archive, however deep
+    items.py     what lies in a folder or an archive, however deep
     attempt.py   which of a student's things are the week's files
     roster.py    who is in the course                     owners.py    whose a folder of the exchange is
     store.py     submitted/STUDENT/week06/, written whole or not at all

@@ -10,7 +10,7 @@ from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.archives import Budget
 from grading.grader.untrusted.notebooks import read_notebook
 from grading.week.collect import CODE
-from grading.week.collect.archives import Unreadable, opened
+from grading.week.collect.items import Unreadable, opened
 from grading.week.collect.names import FILES, NOTEBOOK, module_path, week_file, without_additions
 from grading.week.collect.problems import Problem
 from grading.week.feedback_key import KEY, KEY_LIMIT, sound

@@ -13,8 +13,8 @@ from grading.grader.untrusted.archives import Budget
 from grading.grader.untrusted.files import read_file
 from grading.grader.untrusted.tables import read_table
 from grading.week.collect import ASSIGNMENT, CODE
-from grading.week.collect.archives import SOURCE_DIRECTORY, Unreadable, inside, is_archive, is_other_archive, items_of
 from grading.week.collect.attempt import Attempt
+from grading.week.collect.items import SOURCE_DIRECTORY, Unreadable, inside, is_archive, is_other_archive, items_of
 from grading.week.collect.names import Label, label_of, platform_of_name, title_of, week_file
 from grading.week.collect.owners import owner_trouble
 from grading.week.collect.problems import NOBODY, Problem

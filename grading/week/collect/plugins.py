@@ -21,9 +21,9 @@ from traitlets import List, Unicode
 from grading.grader.inside.text import clean
 from grading.grader.results import write
 from grading.week.collect import ASSIGNMENT
-from grading.week.collect.archives import items_of
 from grading.week.collect.attempt import Attempt
 from grading.week.collect.intake import SETTLE, Collection, SourceError, read_times, without_time
+from grading.week.collect.items import items_of
 from grading.week.collect.names import EXCHANGE, label_of, platform_of_name
 from grading.week.collect.owners import asks_owners, owner_trouble
 from grading.week.collect.problems import Problem, as_csv, unsettled

@@ -10,7 +10,7 @@ from pathlib import Path
 from grading.grader.untrusted import Unfit
 from grading.grader.untrusted.files import read_file
 from grading.week.collect import ASSIGNMENT, CODE
-from grading.week.collect.archives import FILE_LIMIT
+from grading.week.collect.items import FILE_LIMIT
 from grading.week.collect.names import FILES
 from grading.week.feedback_key import KEY
 from grading.week.times import TIMESTAMP, TimeError, time_in, write_time

@@ -30,7 +30,7 @@ c.WeekAutograde.jobs = 2
 # False grades without bubblewrap: student code then runs with your rights. Every result says so.
 c.WeekAutograde.sandboxed = True
 
-# The zone that times are shown in, and what lateness costs (grading/week/late.py). A deadline is set in formgrader.
+# The zone that times are shown in, and what lateness costs (grading/week/late_policy.py); formgrader sets a deadline.
 c.NbGraderAPI.timezone = "UTC"
 c.LatePolicy.grace_minutes = 15
 c.LatePolicy.percent_a_day = 10.0

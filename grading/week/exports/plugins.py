@@ -17,7 +17,7 @@ from grading.grader.results import file_name, write
 from grading.grader.spreadsheet import as_csv
 from grading.week.exports.gradescope import results_json
 from grading.week.exports.rows import ExportError, graded_by_us, standing, ungraded_work
-from grading.week.late import renew
+from grading.week.late_policy import renew
 
 
 class OurExporter(ExportPlugin):

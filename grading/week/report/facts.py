@@ -19,7 +19,7 @@ from grading.grader.states import (
     WAITING,
 )
 from grading.week.exports.rows import graded_by_us, intake_table, standing_of_all, ungraded_work
-from grading.week.late import renew
+from grading.week.late_policy import renew
 from machinery import parts
 from nanolm.student import hint
 
