@@ -9,6 +9,7 @@ sandbox.py   a Zygote forks workers; a Worker is one process of student code
 stopwatch.py how long a worker has run, by the processor and by the clock
 allowance.py the seconds that one submission has left
 remote.py    the Subject that tests ask, answered by a worker
+workers.py   the workers of one submission: asked, replaced, kept to their time
 student_files.py which files of a submission are taken, and in what state
 plugin.py    the week's tests, collected by pytest once, run on one remote Subject after the other
 exam.py      one submission graded: its result as plain data

@@ -14,7 +14,6 @@ from pathlib import Path
 from grading.grader.allowance import Allowance
 from grading.grader.inside.text import clean
 from grading.grader.plugin import GraderPlugin
-from grading.grader.remote import Workers
 from grading.grader.states import (
     CRASHED,
     FAILED,
@@ -27,6 +26,7 @@ from grading.grader.states import (
     WAITING,
     GraderError,
 )
+from grading.grader.workers import Workers
 from grading.lean_pytest import LEAN
 from grading.paths import ROOT
 from nanolm.impl import FILE_OF

@@ -14,7 +14,7 @@ import torch
 
 from grading.grader.inside import wire
 from grading.grader.inside.text import clean
-from grading.grader.remote import error_of
+from grading.grader.workers import error_of
 from nanolm.config import preset
 from nanolm.source import FILE_LIMIT, SourceError, imported, taken_from_torch, text_of, tree_of
 

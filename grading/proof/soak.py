@@ -19,7 +19,8 @@ from grading.grader.bubblewrap import bubblewrap
 from grading.grader.results import versions
 from grading.grader.run import grade_folder
 from grading.paths import REFERENCE, ROOT
-from grading.proof.attacks.table import ARGUMENTS, ATTACKS
+from grading.proof.attacks.attack import ARGUMENTS
+from grading.proof.attacks.table import ATTACKS
 
 HELP = "grade many submissions, with the grader killed at random moments"
 SECRET = b"the secret of the soak"

@@ -5,7 +5,7 @@ import shutil
 
 from grading.demo import samples
 from grading.grader.bubblewrap import no_walls
-from grading.proof.attacks.table import ARGUMENTS
+from grading.proof.attacks.attack import ARGUMENTS
 from grading.week import course
 from grading.week.databases import open_gradebook
 

@@ -7,7 +7,8 @@ from grading.grader.fork_server import ForkServer
 from grading.grader.limits import Limits
 from grading.grader.student_files import take_in
 from grading.paths import REFERENCE, ROOT
-from grading.proof.attacks.table import ARGUMENTS, ATTACKED, ATTACKS, BYSTANDERS
+from grading.proof.attacks.attack import ARGUMENTS, ATTACKED, BYSTANDERS
+from grading.proof.attacks.table import ATTACKS
 
 SECRET = b"the secret of these tests"
 LIMITS = Limits(call=2.0, part=4.0, submission=12.0, reserve=2.0, patience=3.0)

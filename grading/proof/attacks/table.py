@@ -1,116 +1,20 @@
-"""Hostile and unlucky submissions, each a few lines of modules.py with the state that they must end in.
+"""Hostile and unlucky submissions, each with the state, points and sentence that it must end in."""
 
-An attack's RMSNorm is wrong (it gives x back), so each point that its part earns is one that the
-attack has stolen; its rope.py is right, so that rope's points show whether the rest is still graded.
-"""
-
-from dataclasses import dataclass, field
-
-ATTACKED = (  # 5 points
-    "test_rmsnorm_produces_unit_rms",
-    "test_rmsnorm_worked_example_3_4",
-    "test_rmsnorm_does_not_center",
-    "test_rmsnorm_scales_with_gamma",
+from grading.proof.attacks.attack import (
+    CRASHED,
+    FAILED,
+    HELPERS,
+    MODULE,
+    NO_MEMORY,
+    NOT_STARTED,
+    PASSED,
+    REFUSED,
+    TIMED_OUT,
+    Attack,
 )
-BYSTANDERS = (  # 3 points
-    "test_rope_frequencies_use_the_configured_theta",
-    "test_rope_preserves_norm",
-    "test_rope_turns_counter_clockwise",
-)
-ARGUMENTS = (
-    *(f"tests/test_rmsnorm.py::{name}" for name in ATTACKED),
-    *(f"tests/test_rope.py::{name}" for name in BYSTANDERS),
-)
-
-FAILED, PASSED, CRASHED, REFUSED = {"failed"}, {"passed"}, {"crashed"}, {"refused"}
-TIMED_OUT, NO_MEMORY, NOT_STARTED = {"timed out"}, {"out of memory"}, {"not started"}
-
-MODULE = '''\
-import torch
-from torch import nn
-
-{imports}
-
-class RMSNorm(nn.Module):
-    def __init__(self, D, eps=1e-5):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(D))
-        self.eps = eps
-
-    def right(self, x):
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight).to(x.dtype)
-
-    def forward(self, x):
-{forward}
-'''
-
-HELPERS = '''
-import json, os, socket, stat, struct, sys, time
-
-def wires():
-    """Every socket that this process holds: one of them is the wire."""
-    found = []
-    for fd in range(3, 64):
-        try:
-            if stat.S_ISSOCK(os.fstat(fd).st_mode):
-                found.append(fd)
-        except OSError:
-            pass
-    return [socket.socket(fileno=os.dup(fd)) for fd in found]
-
-def say(data):
-    for wire in wires():
-        try:
-            wire.sendall(data)
-        except OSError:
-            pass
-
-def frame(header, body=b""):
-    header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return struct.pack("!II", len(header), len(body)) + header + body
-
-def ticket():
-    """The id of the question that is being answered, read off the worker's own frames."""
-    place = sys._getframe()
-    while place:
-        if "head" in place.f_locals and isinstance(place.f_locals["head"], dict):
-            return place.f_locals["head"]["id"]
-        place = place.f_back
-
-def answer(value, body=b"", **more):
-    """A frame that answers the question before the worker does."""
-    return frame({"id": ticket(), "answer": value, **more}, body)
-
-def outcome(**changes):
-    fields = {"output": None, "inputs": {"list": [None]}, "grad": None, "grads": {"dict": []},
-              "cache": {"list": []}, "cache_length": {"whole": "0", "type": "int"}}
-    return {"dict": [[name, value] for name, value in {**fields, **changes}.items()]}
-'''
-
-
-@dataclass(frozen=True)
-class Attack:
-    """One submission: what its modules.py does, and how the attacked tests and the bystanders must end."""
-
-    name: str
-    row: str  # of the list of attacks, or "own"
-    forward: str = "return x"
-    imports: str = ""
-    states: set = field(default_factory=lambda: FAILED)
-    points: int = 0  # of the attacked tests
-    beside: dict = field(default_factory=dict)  # other files of the submission
-    sandbox_only: bool = False  # the two zones alone don't stop it
-    says: str = ""  # in the message of each attacked test
-
-    def files(self, rope):
-        """The submission's files; `rope` is the right rope.py."""
-        body = "\n".join(f"        {line}" for line in self.forward.strip("\n").split("\n"))
-        return {"modules.py": MODULE.format(imports=self.imports, forward=body), "rope.py": rope, **self.beside}
-
+from grading.proof.attacks.listed import FLOOD
 
 RIGHT = "return self.right(x)"
-FLOOD = "30 GB tensor; fork bomb; setsid daemon; 100 MB print; 600k lines; open sockets; fill the disk"
 EVIL = "import sys\nsys.exit('imported')\n"
 ALWAYS_EQUAL = '''
 class Yes(torch.Tensor):
@@ -580,50 +484,3 @@ return x
 ]  # fmt: skip
 
 ATTACKS = {attack.name: attack for attack in (*ROWS, *WIRE, *TENSORS, *PROCESS, *CHANNELS, *COSTS)}
-
-# Every row of the list of attacks, by its first column.
-LISTED = (
-    "torch.py or ipykernel_launcher.py beside the notebook",
-    "conftest.py, sitecustomize.py, pytest.ini, nbgrader_config.py beside the code",
-    "rebind or patch assert_close, pytest, builtins, TestReport",
-    "input or AST transformer, patched `do_execute`",
-    "object that equals everything; tensor subclass with its own comparison",
-    "a test cell made to return points",
-    "read the hidden tests, the inputs' seed, the reference, other students' work",
-    "hard-coded answers to the public tests",
-    "one SQL line against the gradebook",
-    "write into the source folder; symlink to the source notebook",
-    "kill the parent",
-    "os._exit(0) at import or in forward; SIGKILL itself; segmentation fault",
-    "infinite loop; with except BaseException; with SIGINT ignored; at import",
-    FLOOD,
-    "warning on stderr in a right answer",
-    "delete, duplicate, split, reorder test cells; edit points; cell to markdown; extra grade id; metadata gone",
-    "0 bytes, truncated, not JSON, BOM, merge-conflict tail, renamed `week06 (1).ipynb`",
-    "`exercises_en/` missing, renamed, nested, Windows line ends, UTF-16, syntax error, tab mix, NUL byte",
-    "`<script>` in output, names, exceptions; terminal escapes",
-    "hidden tests printed in feedback",
-    "time stamp `2026-11-29 10:00:00 +0900`, `JST`, empty, in the future",
-    "grading stopped half-way (power, kill -9)",
-    "the grader itself fails",
-)
-
-# Rows that other tests play: row -> file, test.
-OF_OTHER_TESTS = {
-    "input or AST transformer, patched `do_execute`":
-        ("week/test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
-    "a test cell made to return points":
-        ("week/test_course_autograde.py", "test_no_student_code_runs_in_nbgraders_process"),
-    "delete, duplicate, split, reorder test cells; edit points; cell to markdown; extra grade id; metadata gone":
-        ("week/test_course_answers.py", "test_a_damaged_notebook_gives_its_answers_and_names_the_damage"),
-    "time stamp `2026-11-29 10:00:00 +0900`, `JST`, empty, in the future":
-        ("week/test_times.py", "test_what_is_no_time_is_one_sentence"),
-    "hard-coded answers to the public tests":
-        ("grader/test_grader_secret.py", "test_hard_coded_answers_to_the_public_tests_earn_nothing"),
-    "hidden tests printed in feedback":
-        ("grader/test_grader_attacks.py", "test_what_students_read_is_plain_text_without_private_numbers"),
-    "grading stopped half-way (power, kill -9)":
-        ("grader/test_grader_batch.py", "test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing"),
-    "the grader itself fails":
-        ("grader/test_grader_batch.py", "test_a_grader_error_is_tried_twice_and_blocks_the_table"),
-}  # fmt: skip

@@ -11,8 +11,9 @@ import pytest
 from grading.grader.bubblewrap import bubblewrap
 from grading.grader.own_user import FIRST
 from grading.paths import ROOT
+from grading.proof.attacks.listed import LISTED, OF_OTHER_TESTS
 from grading.proof.attacks.play import MODES, faults, gradebook, play, played
-from grading.proof.attacks.table import ATTACKS, LISTED, OF_OTHER_TESTS
+from grading.proof.attacks.table import ATTACKS
 
 pytestmark = pytest.mark.proof
 

@@ -23,7 +23,8 @@ from grading.grader.run import grade_folder
 from grading.grader.states import GraderError
 from grading.grader.student_files import Intake, take_in
 from grading.paths import REFERENCE, ROOT
-from grading.proof.attacks.table import ARGUMENTS, ATTACKS
+from grading.proof.attacks.attack import ARGUMENTS
+from grading.proof.attacks.table import ATTACKS
 
 SECRET = b"the secret of these tests"
 MADE_BY = versions()  # once: a file may be edited while these tests run
@@ -33,7 +34,7 @@ COMMAND = """
 import json, sys
 from pathlib import Path
 
-from grading.proof.attacks.table import ARGUMENTS
+from grading.proof.attacks.attack import ARGUMENTS
 from grading.grader import run
 submissions, out, sandboxed, made_by = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True", sys.argv[4]
 sys.exit(run.grade_folder(submissions, out, SECRET, sandboxed, 2, ARGUMENTS, made_by=json.loads(made_by)))

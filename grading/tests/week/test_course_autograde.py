@@ -17,7 +17,7 @@ from grading.demo import samples  # noqa: E402
 from grading.grader.results import ResultsFolder  # noqa: E402
 from grading.grader.run import grade_folder  # noqa: E402
 from grading.grader.secret import read_secret  # noqa: E402
-from grading.proof.attacks.table import ARGUMENTS  # noqa: E402
+from grading.proof.attacks.attack import ARGUMENTS  # noqa: E402
 from grading.week.autograde import converter  # noqa: E402
 
 LOUD = """\

@@ -19,7 +19,7 @@ from users_of_a_machine import HOMES, Machine, why_not  # noqa: E402
 
 from grading.authoring.stubs import generate  # noqa: E402
 from grading.paths import REFERENCE, ROOT  # noqa: E402
-from grading.proof.attacks.table import ARGUMENTS  # noqa: E402
+from grading.proof.attacks.attack import ARGUMENTS  # noqa: E402
 
 pytestmark = pytest.mark.proof
 
