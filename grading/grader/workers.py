@@ -1,4 +1,4 @@
-"""The workers of one submission as the trusted side sees them: asked in turn, replaced when lost, kept to their time."""
+"""The workers of one submission, as the trusted side sees them: asked, replaced when lost, kept to their time."""
 
 from grading.grader.inside import wire
 from grading.grader.lost_worker import WorkerLost

@@ -11,7 +11,7 @@ import ipywidgets
 from IPython.display import display
 
 from nanolm.classroom.style import COLOURS, pictures
-from nanolm.recipe import deep_stack, swaps
+from nanolm.recipe import deep_stack, show, swaps
 
 CONTEXTS = [2_048, 8_192, 32_768, 131_072]
 CORNERS = {
@@ -109,8 +109,8 @@ class Panel:
 
     def _put(self, answer):
         self.answer = answer
-        self.cards.value = swaps.page_of_cards(answer)
-        self.parts.value = swaps.parts_page(answer)
+        self.cards.value = show.page_of_cards(answer)
+        self.parts.value = show.parts_page(answer)
         self._show_arithmetic()
 
     def _make_questions(self):
@@ -131,7 +131,7 @@ class Panel:
 
     def _show_arithmetic(self):
         card = self.answer.cards[self.asked] if self.asked is not None else None
-        self.arithmetic.value = swaps.arithmetic_page(card) if card else ""
+        self.arithmetic.value = show.arithmetic_page(card) if card else ""
 
 
 def panel(implementation, **start):
@@ -148,7 +148,7 @@ def corners_page(implementation, base="7b-class", S=32_768):
     pages = []
     for name in ("everything off", "Llama style"):
         answer = swaps.ask(CORNERS[name], swaps.BASES[base], S, implementation)
-        pages.append(f"<h4>{html.escape(name)}, shape {html.escape(base)}</h4>{swaps.page(answer)}")
+        pages.append(f"<h4>{html.escape(name)}, shape {html.escape(base)}</h4>{show.page(answer)}")
     return "".join(pages)
 
 
@@ -166,7 +166,7 @@ def _draw_parts(axes, answers):
     shades = ["blue", "yellow", "orange", "sky", "black", "grey"]
     for row, answer in enumerate(answers.values()):
         left = 0
-        for (name, size, _), shade in zip(swaps.part_rows(answer), shades, strict=True):
+        for (name, size, _), shade in zip(show.part_rows(answer), shades, strict=True):
             axes.barh(row, size / 1e9, left=left, color=COLOURS[shade], height=0.6)
             word = name.split(",")[0]
             if size / answer.parts.total > 0.15:

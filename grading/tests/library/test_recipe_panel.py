@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nanolm import impl
-from nanolm.recipe import deep_stack, swaps
+from nanolm.recipe import deep_stack, show, swaps
 from nanolm.recipe.swaps import BASES, EVERYTHING, LLAMA_STYLE, SHAPE_7B, VANILLA
 
 REFERENCE = impl.load("reference")
@@ -85,7 +85,7 @@ def test_the_arithmetic_adds_up():
         layer = names.index("a layer")
         assert sum(numbers[:layer]) == numbers[layer]
         assert sum(numbers[layer + 1 : -1]) == numbers[-1] == answer.total
-        assert sum(size for _, size, _ in swaps.part_rows(answer)) == answer.total
+        assert sum(size for _, size, _ in show.part_rows(answer)) == answer.total
         assert answer.total == answer.parts.total
 
 
@@ -114,7 +114,7 @@ def test_a_stub_leaves_its_card_with_one_sentence():
     answer = swaps.ask(EVERYTHING, SHAPE_7B, 8_192, impl.load("exercises_en"))
     assert card(answer, "Parameters").note.startswith("exercises_en/budget.py: count_parameters is not started.")
     assert card(answer, "Usable context").note.startswith("exercises_en/rope.py: rope_frequencies is not started.")
-    assert answer.stack is None and swaps.text(answer) and swaps.page(answer)
+    assert answer.stack is None and show.text(answer) and show.page(answer)
 
 
 def test_a_wrong_count_is_said():
@@ -143,9 +143,9 @@ def test_stability_is_measured():
 
 def test_page_and_text_hold_the_same_numbers():
     answer = asked(LLAMA_STYLE, S=32_768)
-    words = html.unescape(re.sub(r"<[^>]*>", " ", swaps.page(answer)))
+    words = html.unescape(re.sub(r"<[^>]*>", " ", show.page(answer)))
     for number in ("6,195,253,248", "131,072 bytes", "4.29 GB", "16,777,216"):
-        assert number in words and number in swaps.text(answer, arithmetic=True)
+        assert number in words and number in show.text(answer, arithmetic=True)
 
 
 def test_the_panel_follows_its_checkboxes(monkeypatch):
