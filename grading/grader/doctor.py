@@ -1,5 +1,6 @@
 """`python -m grading doctor`: which defences are active on this machine, a line each, found out by trying them."""
 
+import os
 from pathlib import Path
 
 from grading.grader import sandbox
@@ -120,7 +121,8 @@ def lines(sandboxed=True, limits=None):
     yield _line("course hidden", not course and not tests, "no grading/, reference/, tests/, no other submission")
     yield _line("read-only", not usr and not shared, f"one private folder of {limits.room >> 20} MiB can be written")
     yield _line("memory limit", 0 < memory <= limits.process["AS"], f"{memory >> 30} GiB a process (rlimit)")
-    yield _line("process limit", 0 < processes <= limits.process["NPROC"], f"{processes} for its user (rlimit)")
+    whose = "its user" if os.geteuid() == 0 else "all submissions that run at once, as they share a user without root"
+    yield _line("process limit", 0 < processes <= limits.process["NPROC"], f"{processes} for {whose} (rlimit)")
     yield _line("memory cgroup", "memory" in groups or "unified" in groups, "a limit for all processes together")
     yield _line("pids cgroup", "pids" in groups or "unified" in groups, "a limit for all processes together")
     yield _line("time limit", True, f"{limits.call:g} s a call, {limits.part:g} a part, {limits.submission:g} in all")
