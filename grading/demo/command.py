@@ -147,7 +147,7 @@ class Demo:
     def standing(self):
         """Where every student stands; see grading/week/exports/rows.py."""
         with self.gradebook() as gradebook:
-            return standing_of_all(gradebook, ASSIGNMENT, lambda student: True)
+            return standing_of_all(gradebook, ASSIGNMENT, lambda student: True, Course(self.course).config)
 
 
 def last_words(log):

@@ -73,14 +73,14 @@ class SmallCourse:
     def gradebook(self):
         return open_gradebook(self.url)
 
-    def add(self, student, auto=None, manual=None, first="", last="", lms="", time=DUE, graded=None):
+    def add(self, student, auto=None, manual=None, first="", last="", lms="", time=DUE, graded=None, bonus=None):
         """A student; with `auto` one who handed in. Where `manual` is None, a person has still to grade."""
         with self.gradebook() as book:
             book.add_student(student, first_name=first, last_name=last, email=f"{student}@uni.example", lms_user_id=lms)
             if auto is not None:
                 book.add_submission("week06", student, timestamp=datetime.fromisoformat(time))
                 parts = book.find_grade("parts", "week06", "week06", student)
-                parts.auto_score, parts.needs_manual_grade = auto, False
+                parts.auto_score, parts.needs_manual_grade, parts.extra_credit = auto, False, bonus
                 answer = book.find_grade("interview", "week06", "week06", student)
                 answer.manual_score, answer.needs_manual_grade = manual, manual is None
                 book.db.commit()

@@ -5,7 +5,8 @@
     release/          what students get
     collect/          from what a learning platform gives to submitted/STUDENT/week06/
     autograde/        nbgrader's autograde by the two-zone grader
-    databases.py, late_policy.py, times.py   the gradebook's databases, the late policy, times with zones
+    databases.py, times.py   the gradebook's databases, times with zones
+    late_policy.py, bonus_policy.py   what lateness costs, how much of the bonus counts
     feedback_key.py, release_feedback.py   each page of feedback to its student, through nbgrader's exchange
     exports/          grades for other systems
     report/           the class on one page

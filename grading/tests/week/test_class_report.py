@@ -103,14 +103,51 @@ def test_tests_that_nobody_or_everybody_passed_are_those_of_who_tried():
     assert nobody == [(NORM, "rmsnorm", 2)] and everybody == [(ROPE, "rope", 1)]
 
 
-def test_parts_count_all_some_and_none():
-    def of(earned):
-        tests = [{"part": "rope", "points": 2, "earned": points} for points in earned]
-        return {"tests": [*tests, {"part": "cache", "points": 0, "earned": 0}]}
+def test_parts_count_all_some_none_and_who_could_not_be_asked():
+    def of(earned, state="failed"):
+        tests = [
+            {"part": "rope", "points": 2, "earned": points, "state": "passed" if points else state} for points in earned
+        ]
+        return {"tests": [*tests, {"part": "cache", "points": 0, "earned": 0, "state": "failed"}]}
 
-    (part,) = facts.by_part({"a": of([2, 2]), "b": of([2, 0]), "c": of([0, 0]), "d": of([2, 2])})
-    assert (part.name, part.points, part.full, part.some, part.none) == ("rope", 4, 2, 1, 1)
-    assert part.share == pytest.approx(10 / 16)
+    class_of = {"a": of([2, 2]), "b": of([2, 0]), "c": of([0, 0]), "d": of([2, 2])}
+    (part,) = facts.by_part(class_of | {"e": of([0, 0], "waiting"), "f": of([0, 0], "not started")})
+    assert (part.name, part.points, part.bonus) == ("rope", 4, False)
+    assert (part.full, part.some, part.none, part.open) == (2, 1, 1, 2)
+    assert part.share == pytest.approx(10 / 24)
+
+
+def test_the_average_stands_beside_the_maximum_and_the_bonus_apart(course, run):
+    course.add("ada", 11, 4, bonus=8)
+    course.add("bob", 5, 4)
+    text = run(course).text
+    assert "12.0 of 15 points on average" in text and "+ 4.0 of bonus on average" in text and "16.0 median mark" in text
+    assert "late penalties taken off, bonus and written answers so far counted" in text
+
+
+def test_a_limit_of_the_bonus_holds_in_the_report(course, run):
+    with (course.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write("c.BonusPolicy.most = 3\n")
+    course.add("ada", 11, 4, bonus=8)
+    text = run(course).text
+    assert "+ 3.0 of bonus on average" in text and "18.0 median mark" in text and "bonus up to 3 points" in text
+
+
+def test_what_waits_for_a_person_is_a_list_on_top(course, run):
+    course.add("ada", 11, graded=wrong("ada", NORM))
+    course.add("bob", 0, 4, graded=broken("bob"))
+    table = "who,what,what to do,collected\neve,week06.zip is cut off,ask again,no\n"
+    (course.folder / "intake-week06.csv").write_text(table, encoding="utf-8")
+    listed = section(run(course).text, "To do", "Totals Parts")
+    ours, theirs = "1 submission has no grade by our fault", "1 thing that came in was not collected"
+    assert listed.index(ours) < listed.index(theirs)
+    assert "1 student waits for marks by hand" in listed and "1 test was passed by nobody who tried" in listed
+    assert "pair of similar" not in listed
+
+
+def test_where_nothing_waits_that_is_said(course, run):
+    course.add("ada", 11, 4)
+    assert "Nothing waits for you." in run(course).text
 
 
 def test_grader_errors_stand_on_top(course, run):

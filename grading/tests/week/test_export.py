@@ -69,6 +69,56 @@ def test_the_penalty_is_of_the_marks_of_now(course):
     assert exported(course)[0]["late_submission_penalty"] == "1.30"
 
 
+def with_limit(course, most):
+    """The course with a limit of the bonus in its configuration."""
+    with (course.folder / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write(f"c.BonusPolicy.most = {most}\n")
+
+
+def test_core_and_bonus_are_said_apart_and_all_of_it_counts_unless_it_is_limited(course, run):
+    course.add("ada", 11, 4, bonus=8)
+    course.add("bob", 5, 4, bonus=2)
+    said = run(course.folder)
+    assert "marks reach 23 of 15, as all of the bonus counts: c.BonusPolicy.most" in said.stdout
+    rows = read(course.folder / "exports" / "grades.csv")
+    assert [(row["core_score"], row["bonus_score"], row["score"]) for row in rows] == [
+        ("15.00", "8.00", "23.00"), ("9.00", "2.00", "11.00"),
+    ]  # fmt: skip
+    output = json.loads((course.folder / "exports/gradescope/ada/results.json").read_text(encoding="utf-8"))["output"]
+    assert "in all 15 points of the week's own and 8 of bonus" in output
+
+
+def test_a_limit_of_the_bonus_holds_in_every_export_and_lateness_is_of_what_counts(course, run):
+    with_limit(course, 3.0)
+    course.add("ada", 11, 4, bonus=8)
+    course.add("bob", 11, 4, bonus=2)
+    course.add("eve", 11, 4, bonus=5, time="2026-11-28 10:00:00")
+    said = run(course.folder)
+    assert "of the bonus at most 3 points count (c.BonusPolicy.most)" in said.stdout
+    assert "marks reach" not in said.stdout
+    rows = read(course.folder / "exports" / "grades.csv")
+    assert [(row["raw_score"], row["late_submission_penalty"], row["score"]) for row in rows] == [
+        ("18.00", "0.00", "18.00"), ("17.00", "0.00", "17.00"), ("18.00", "1.80", "16.20"),
+    ]  # fmt: skip
+    assert [row["week06"] for row in read(course.folder / "exports" / "moodle.csv")] == ["18.00", "17.00", "16.20"]
+    assert "18.00" in (course.folder / "exports" / "canvas.csv").read_text(encoding="utf-8").splitlines()[2]
+
+
+def test_a_limit_of_none_at_all_leaves_the_core(course):
+    with_limit(course, 0)
+    course.add("ada", 11, 4, bonus=8)
+    assert [(row["score"], row["bonus_score"]) for row in exported(course)] == [("15.00", "0.00")]
+
+
+@pytest.mark.parametrize("most", ["-1.0", "'ten'"])
+def test_a_limit_that_is_none_is_one_sentence(course, run, most):
+    with_limit(course, most)
+    course.add("ada", 11, 4, bonus=8)
+    said = run(course.folder)
+    assert said.returncode == 1 and said.stderr.count("\n") == 1
+    assert said.stderr.startswith("Nothing is exported: ") and "most" in said.stderr
+
+
 def test_canvas_reads_who_and_how_many_points(course):
     course.add("ada", 11, 4, first="Ada", last="Lovelace, Countess", lms="1001")
     lines = (exported(course), (course.folder / "exports" / "canvas.csv").read_text(encoding="utf-8").splitlines())[1]
@@ -190,7 +240,7 @@ def test_nbgraders_own_export_is_unchanged_and_agrees(course):
     (ours,) = exported(course)
     assert nbgrader_export(course).returncode == 0
     (own,) = read(course.folder / "grades.csv")
-    assert list(own) == list(ours)
+    assert list(ours) == [*own, "core_score", "bonus_score"]
     for title in own:
         same = own[title] == ours[title] or float(own[title]) == float(ours[title])
         assert same, title

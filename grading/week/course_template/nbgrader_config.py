@@ -35,3 +35,6 @@ c.NbGraderAPI.timezone = "UTC"
 c.LatePolicy.grace_minutes = 15
 c.LatePolicy.percent_a_day = 10.0
 c.LatePolicy.cap_percent = 50.0
+
+# The depth parts are a bonus on top. How many points of it count in exports and report; without this line all of them.
+# c.BonusPolicy.most = 20.0

@@ -57,7 +57,8 @@ class OurExporter(ExportPlugin):
         if names[0] in (entry.name for entry in gradebook.assignments):
             renew(gradebook, self.parent.config, names[0])
         students = [str(name) for name in self.student]
-        return standing(gradebook, names[0], self.results_of(names[0]), self._came_in(names[0]), students)
+        results, came_in = self.results_of(names[0]), self._came_in(names[0])
+        return standing(gradebook, names[0], results, came_in, self.parent.config, students)
 
     def results_of(self, assignment):
         """The folder of the two-zone grader's results of an assignment."""
@@ -77,18 +78,19 @@ class OurExporter(ExportPlugin):
 
 
 class GradesExporter(OurExporter):
-    """The columns of nbgrader's own CSV; a comma or a formula in a name does no harm."""
+    """The columns of nbgrader's own CSV, then core and bonus; a comma or a formula in a name does no harm."""
 
     default = "grades.csv"
 
     def put(self, to, held):
         titles = (
             "assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score",
-            "late_submission_penalty", "score", "max_score",
+            "late_submission_penalty", "score", "max_score", "core_score", "bonus_score",
         )  # fmt: skip
         rows = (
             (held.assignment, str(held.due or ""), str(row.time or ""), row.student, row.last, row.first, row.email,
-             number(row.raw), number(row.penalty), number(row.mark), number(held.of))
+             number(row.raw), number(row.penalty), number(row.mark), number(held.of), number(row.core),
+             number(row.bonus))
             for row in held.final
         )  # fmt: skip
         write(to, as_csv(titles, *rows))

@@ -1,6 +1,7 @@
 """Where every student stands in one assignment: the mark that may leave the house, or why there is none yet.
 
-A mark is the gradebook's score less the penalty for lateness, never below 0. While the grader itself has
+A mark is the gradebook's score, with as much of its bonus as the course counts, less the penalty for lateness, never
+below 0. While the grader itself has
 failed on a submission nothing is exported; while a cell waits for a person its student is left out by name.
 """
 
@@ -10,9 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nbgrader.api import MissingEntry
+from traitlets import TraitError
 
 from grading.grader.results import RESULTS, file_name
 from grading.grader.states import GRADER_ERROR
+from grading.week.bonus_policy import BonusPolicy
 from grading.week.collect import OWNERLESS
 
 
@@ -32,11 +35,17 @@ class Row:
     mark: float | None = None  # None: not final
     why: str = ""  # why it is not final
     waiting: tuple = ()  # the cells that need manual grading
-    raw: float = 0.0  # before the penalty
+    raw: float = 0.0  # core and bonus, before the penalty
+    bonus: float = 0.0  # what counts of it
     penalty: float = 0.0
     time: datetime | None = None  # of the hand-in, in UTC
     submitted: bool = True
     written: tuple = ()  # (cell, score, of) of what a person grades
+
+    @property
+    def core(self):
+        """The points that are no bonus, before the penalty."""
+        return round(self.raw - self.bonus, 2)
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Standing:
     of: float
     due: datetime | None
     rows: tuple
+    bonus: BonusPolicy
 
     @property
     def final(self):
@@ -63,15 +73,22 @@ class Standing:
         absent = [row.student for row in self.final if not row.submitted]
         if absent:
             yield f"handed in nothing and has 0: {', '.join(absent)}"
+        if self.bonus.most is not None:
+            yield f"of the bonus at most {self.bonus.most:g} points count (c.BonusPolicy.most)"
+        elif highest := max((row.mark for row in self.final if row.mark > self.of), default=0):
+            yield (
+                f"marks reach {highest:g} of {self.of:g}, as all of the bonus counts: "
+                "c.BonusPolicy.most in nbgrader_config.py sets a limit"
+            )
 
 
-def standing(gradebook, assignment, results, came_in, students=()):
+def standing(gradebook, assignment, results, came_in, config, students=()):
     """The Standing of an assignment; ExportError where one of the students has no grade by the grader's fault.
 
     `results` is the folder of the two-zone grader's results, `students` limits the rows to these ids; see
     `standing_of_all` for the rest.
     """
-    held = standing_of_all(gradebook, assignment, came_in)
+    held = standing_of_all(gradebook, assignment, came_in, config)
     unknown = sorted(set(students) - {row.student for row in held.rows})
     if unknown:
         raise ExportError(f"the gradebook has no student {unknown[0]}: add them, or correct the name.")
@@ -85,8 +102,8 @@ def standing(gradebook, assignment, results, came_in, students=()):
     return replace(held, rows=rows)
 
 
-def standing_of_all(gradebook, assignment, came_in):
-    """The Standing of an assignment with a row for each student of the gradebook.
+def standing_of_all(gradebook, assignment, came_in, config):
+    """The Standing of an assignment with a row for each student of the gradebook, by the course's `config`.
 
     `came_in(student)` says what is there of a student whom the gradebook has no submission of; "" for nothing.
     """
@@ -96,9 +113,13 @@ def standing_of_all(gradebook, assignment, came_in):
         raise ExportError(
             f"the gradebook has no assignment {assignment}: run `nbgrader generate_assignment {assignment}` first."
         ) from None
+    try:
+        policy = BonusPolicy(config=config)
+    except TraitError as error:
+        raise ExportError(str(error)) from None
     students = sorted(gradebook.students, key=lambda student: student.id)
-    rows = tuple(_row(gradebook, assignment, student, came_in) for student in students)
-    return Standing(assignment, round(entry.max_score, 2), entry.duedate, rows)
+    rows = tuple(_row(gradebook, assignment, student, came_in, policy) for student in students)
+    return Standing(assignment, round(entry.max_score, 2), entry.duedate, rows, policy)
 
 
 def ungraded_work(folder, place, assignment):
@@ -147,7 +168,7 @@ def graded_by_us(results, student):
         raise ExportError(f"{path} is not whole: delete it and autograde {student} again.") from None
 
 
-def _row(gradebook, assignment, student, came_in):
+def _row(gradebook, assignment, student, came_in, policy):
     names = (student.first_name, student.last_name, student.email, student.lms_user_id)
     who = (student.id, *(name or "" for name in names))
     try:
@@ -158,7 +179,11 @@ def _row(gradebook, assignment, student, came_in):
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
     grades.sort(key=lambda grade: (grade.notebook.name, grade.name))
     waiting = [grade.name for grade in grades if grade.needs_manual_grade]
-    raw, penalty = submission.score, submission.late_submission_penalty or 0.0
+    earned, penalty = submission.score, submission.late_submission_penalty or 0.0
+    extra = sum(grade.extra_credit or 0.0 for grade in grades)
+    bonus = policy.counts(extra)
+    raw = earned - extra + bonus
+    penalty *= raw / earned if earned else 1.0  # the gradebook's is of all that was earned
     written = tuple(
         (grade.name, None if grade.needs_manual_grade else grade.score, grade.max_score)
         for grade in grades
@@ -166,6 +191,6 @@ def _row(gradebook, assignment, student, came_in):
     )
     return Row(
         *who, mark=None if waiting else round(max(0.0, raw - penalty), 2),
-        why=f"needs manual grading ({', '.join(waiting)})" if waiting else "", raw=round(raw, 2),
+        why=f"needs manual grading ({', '.join(waiting)})" if waiting else "", raw=round(raw, 2), bonus=round(bonus, 2),
         waiting=tuple(waiting), penalty=round(penalty, 2), time=submission.timestamp, written=written,
     )  # fmt: skip

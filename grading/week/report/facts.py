@@ -57,7 +57,7 @@ def gather(course, gradebook, assignment):
     if assignment in (entry.name for entry in gradebook.assignments):
         renew(gradebook, course.config, assignment)  # marks by hand may have come since autograding
     came_in = ungraded_work(course.folder, lambda student: course.submitted(student, assignment), assignment)
-    held = standing_of_all(gradebook, assignment, came_in)
+    held = standing_of_all(gradebook, assignment, came_in, course.config)
     found = Class(held, {}, intake=intake_table(course.folder, assignment))
     for row in held.rows:
         result = graded_by_us(folder, row.student)
@@ -73,14 +73,19 @@ def gather(course, gradebook, assignment):
 
 @dataclass(frozen=True)
 class Part:
-    """How the class did in one part: the share of its points on average, and how many have all, some, none."""
+    """How the class did in one part: the share of its points on average, and how many have all, some, none.
+
+    Who has none because no test could ask the code yet is counted in `open`, not in `none`.
+    """
 
     name: str
     points: int
+    bonus: bool
     share: float
     full: int
     some: int
     none: int
+    open: int
 
 
 def by_part(results):
@@ -91,9 +96,11 @@ def by_part(results):
         points = max((sum(test["points"] for test in of) for of in tests), default=0)
         if points:
             earned = [sum(test["earned"] for test in of) for of in tests]
-            full, none = earned.count(points), earned.count(0)
-            share = mean(earned) / points
-            found.append(Part(part, points, share, full, len(earned) - full - none, none))
+            full, without = earned.count(points), [of for of, sum_of in zip(tests, earned, strict=True) if not sum_of]
+            unasked = sum(all(test["state"] in OPEN for test in of if test["points"]) for of in without)
+            some, none = len(earned) - full - len(without), len(without) - unasked
+            share, bonus = mean(earned) / points, part in parts.DEPTH
+            found.append(Part(part, points, bonus, share, full, some, none, unasked))
     return found
 
 
@@ -199,6 +206,36 @@ def ungraded(standing):
     return sorted(who.items())
 
 
-def figures(marks):
-    """(mean, median) of marks, or None without any."""
-    return (mean(marks), median(marks)) if marks else None
+@dataclass(frozen=True)
+class Figures:
+    """What the class has on average before penalties, of the week's own points and of bonus; the marks' median."""
+
+    core: float
+    bonus: float
+    median: float
+
+
+def figures(rows, marks):
+    """The Figures of those who handed in, or None without any."""
+    if not rows:
+        return None
+    return Figures(mean(row.core for row in rows), mean(row.bonus for row in rows), median(marks))
+
+
+def to_do(found, nobody, pairs):
+    """(place on the page, sentence) of what waits for a person today, the most pressing first."""
+    waiting = [row.student for row in found.standing.rows if row.waiting]
+    lost = [row for row in found.intake or () if row["collected"] != "yes"]
+    ungraded = [row.student for row in found.standing.rows if not row.submitted and row.why]
+    for count, place, one, many in (
+        (len(found.errors), "errors", "submission has no grade by our fault: autograde it again",
+         "submissions have no grade by our fault: autograde them again"),
+        (len(lost), "intake", "thing that came in was not collected", "things that came in were not collected"),
+        (len(ungraded), "intake", "submission is not graded yet", "submissions are not graded yet"),
+        (len(waiting), "written", "student waits for marks by hand", "students wait for marks by hand"),
+        (len(nobody), "tests", "test was passed by nobody who tried: was it explained?",
+         "tests were passed by nobody who tried: were they explained?"),
+        (len(pairs), "similar", "pair of similar programs to look at", "pairs of similar programs to look at"),
+    ):  # fmt: skip
+        if count:
+            yield place, f"{count} {one if count == 1 else many}"

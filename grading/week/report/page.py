@@ -23,7 +23,8 @@ def page(found, course, zone, counts_file):
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         assignment=held.assignment, names=found.names, submitted=found.submitted, errors=found.errors,
-        graded=len(results), figures=facts.figures(marked), marked=marked,
+        graded=len(results), figures=facts.figures(found.submitted, marked), marked=marked, of=held.of,
+        to_do=list(facts.to_do(found, nobody, pairs)), most=held.bonus.most,
         waiting=[row for row in held.rows if row.waiting],
         absent=[row.student for row in held.rows if not row.submitted and not row.why],
         totals=pictures.totals(marked, held.of) if marked else "",

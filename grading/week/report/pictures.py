@@ -31,20 +31,21 @@ def totals(marks, of):
 
 
 def parts(found):
-    """Part by part: how many students have all of its points, some, or none."""
+    """Part by part: how many students have all of its points, some, or none, and who could not be asked yet."""
     figure, axes = _new(0.42 * len(found) + 1.3)
-    names = [f"{part.name} ({part.points})" for part in found]
+    names = [f"{'bonus: ' if part.bonus else ''}{part.name} ({part.points})" for part in found]
     left = [0] * len(found)
-    for label, colour, text in (("full", BLUE, "white"), ("some", SKY, "black"), ("none", ORANGE, "black")):
+    shown = {"full": "all points", "some": "some", "none": "none", "open": "waits or not started"}
+    colours = (("full", BLUE, "white"), ("some", SKY, "black"), ("none", ORANGE, "black"), ("open", GREY, "black"))
+    for label, colour, text in colours:
         widths = [getattr(part, label) for part in found]
-        shown = {"full": "all points", "some": "some", "none": "none"}[label]
-        bars = axes.barh(names, widths, left=left, color=colour, edgecolor="white", label=shown)
+        bars = axes.barh(names, widths, left=left, color=colour, edgecolor="white", label=shown[label])
         axes.bar_label(bars, [str(width) if width else "" for width in widths], label_type="center", color=text)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.invert_yaxis()
     axes.set_xlabel("students")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+    axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
     return _svg(figure)
 
 
