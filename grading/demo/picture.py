@@ -14,7 +14,7 @@ from grading.paths import ROOT
 HELP = "README's picture of the class page, from the page that the demo has written"
 PAGE = ROOT / "build" / "demo" / "report.html"
 PICTURE = ROOT / "docs" / "pictures" / "class_page.png"
-SIZE = (1000, 1690)  # pixels: the page down to the marks by part; below that it names a path of this machine
+SIZE = (1000, 1900)  # pixels: the page down to the marks by part; below that it names a path of this machine
 PATIENCE = 120  # seconds
 
 
