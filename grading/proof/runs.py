@@ -48,17 +48,23 @@ def reports(folders, arguments=lambda key: ("tests",), jobs=2):
     """
     os.chdir(ROOT)
     tests, waiting, running = _collected(), list(reversed(folders.items())), {}
+
+    def begin_more():
+        while waiting and len(running) < jobs:
+            key, folder = waiting.pop()
+            run = _Run(tests, key, folder, arguments(key))
+            running[run.receiver] = run
+
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                key, folder = waiting.pop()
-                run = _Run(tests, key, folder, arguments(key))
-                running[run.receiver] = run
+        begin_more()
+        while running:
             seconds = max(0, min(run.deadline for run in running.values()) - time.monotonic())
             ready = wait(running, seconds) or [min(running, key=lambda receiver: running[receiver].deadline)]
             for receiver in ready:
                 run = running.pop(receiver)
-                yield run.key, run.result()
+                result = run.result()
+                begin_more()  # before the caller has worked with this one
+                yield run.key, result
     finally:
         for run in running.values():
             run.end()
