@@ -6,11 +6,15 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 
 BOOK_IMPL ?= reference
+# pytest as a student has it: the plugins of other packages take a second of each of its starts.
+export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
+# A container often forbids Python to keep what it compiles; the many that are started here would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Jupyter refuses to run as root unless told; in a container there often is nobody else.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # Both make targets together run every one of them: a test is marked as proof or it is not.
-OUR_TESTS := env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -n 2 --dist loadfile --no-loadscope-reorder
+OUR_TESTS := env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -p xdist -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo samples test proof check stubs notebooks book lab
 

@@ -1,10 +1,8 @@
 """The week's tests on implementations, from a process without this pytest: its plugins and settings are not theirs."""
 
 import json
-import subprocess
-import sys
 
-from grading.paths import ROOT
+import warm
 
 CODE = """
 import json, sys
@@ -17,9 +15,6 @@ print("RESULT" + json.dumps(dict(reports(json.loads(sys.argv[1]), lambda name: a
 def reports(folders, *arguments):
     """{name: its report} for each of {name: folder}, of the tests that pytest's arguments name."""
     named = json.dumps({name: str(folder) for name, folder in folders.items()})
-    run = subprocess.run(
-        [sys.executable, "-c", CODE, named, json.dumps(arguments or ["tests"])],
-        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    run = warm.python("-c", CODE, named, json.dumps(arguments or ["tests"]))
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.split("RESULT")[-1])

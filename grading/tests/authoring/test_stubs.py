@@ -4,11 +4,10 @@ import ast
 import inspect
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
+import warm
 
 from grading.authoring import stubs
 from grading.authoring.marked import FIELDS, MarkError, exercises, split
@@ -175,10 +174,7 @@ def test_header_has_every_field(module, exercise):
 @pytest.fixture(scope="module")
 def collected():
     """Every test of the week as (file, name)."""
-    found = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests", "--collect-only", "-q"],
-        cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    found = warm.python("-m", "pytest", "tests", "--collect-only", "-q")
     return [tuple(line.split("::")[:2]) for line in found.stdout.splitlines() if "::" in line]
 
 
@@ -255,10 +251,7 @@ def course(tmp_path):
 
 
 def run(course, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "grading", "stubs", *arguments],
-        cwd=course, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    return warm.python("-m", "grading", "stubs", *arguments, cwd=course)
 
 
 def test_check_finds_a_stub_that_was_edited(course):

@@ -3,12 +3,11 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 import zipfile
 
 import nbformat
 import pytest
+import warm
 
 from grading.demo import made_up_class
 from grading.demo.made_up_class import lms, notebooks, people, programs
@@ -209,9 +208,6 @@ def test_expectations_name_tests_and_late_ones():
 def test_a_file_that_is_no_notebook_is_one_sentence(tmp_path):
     (tmp_path / "x.ipynb").write_text("no", encoding="utf-8")
     for file in ("x.ipynb", "none.ipynb"):
-        run = subprocess.run(
-            [sys.executable, "-m", "grading", "demo-class", str(tmp_path / file), str(tmp_path / "out")],
-            cwd=ROOT, capture_output=True, text=True,
-        )  # fmt: skip
+        run = warm.python("-m", "grading", "demo-class", tmp_path / file, tmp_path / "out")
         assert run.returncode == 1 and "can't be used as the released notebook" in run.stderr
         assert run.stderr.count("\n") == 1 and not (tmp_path / "out").exists()

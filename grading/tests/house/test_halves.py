@@ -2,11 +2,10 @@
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from test_rooms import ROOMS
 
 from grading.paths import ROOT
@@ -59,10 +58,8 @@ def test_ci_runs_both():
 
 
 def test_pytest_chooses_as_this_file_reads_the_marks():
-    command = [sys.executable, "-m", "pytest", OURS / "proof", "-m", "not proof", "--collect-only", "-q"]
-    found = subprocess.run(
-        [*command, "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
-    )  # fmt: skip
+    command = ("-m", "pytest", OURS / "proof", "-m", "not proof", "--collect-only", "-q", "-p", "no:cacheprovider")
+    found = warm.python(*command)
     names = {Path(line.split("::")[0]).name for line in found.stdout.splitlines() if "::" in line}
     assert names == {path.name for path in QUICK if path.parent == OURS / "proof"}, found.stdout[-500:]
 

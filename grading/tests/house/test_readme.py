@@ -2,10 +2,9 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
+import warm
 
 from grading.__main__ import COMMANDS
 from grading.paths import REFERENCE, ROOT
@@ -75,9 +74,7 @@ def test_the_first_screen_has_the_two_commands():
 def test_the_failing_test_on_the_first_screen_is_what_a_student_sees(tmp_path):
     shown = re.search(r"(?:    .*\n)+", TEXTS["README.md"]).group().splitlines()
     materialise(REFERENCE, [load_mistakes()["rmsnorm-centers"]], tmp_path)
-    seen = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests", "-k", "rmsnorm", "-p", "no:cacheprovider"],
-        cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(tmp_path)}, capture_output=True, text=True, encoding="utf-8",
-    ).stdout.splitlines()  # fmt: skip
+    words = ("-m", "pytest", "tests", "-k", "rmsnorm", "-p", "no:cacheprovider")
+    seen = warm.python(*words, env={**os.environ, "NANOLM_IMPL": str(tmp_path)}).stdout.splitlines()
     places = [seen.index(line.removeprefix("    ")) for line in shown]
     assert len(shown) == 7 and places == sorted(places)

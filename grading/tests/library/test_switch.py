@@ -2,10 +2,9 @@
 
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
+import warm
 
 from nanolm import impl
 from nanolm.impl import ROOT, ImplementationError, load
@@ -15,10 +14,8 @@ REFERENCE = ROOT / "reference"
 
 def pytest_on(folder, *arguments):
     """One run of the students' tests: exit code and everything that it printed."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-        cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(folder)}, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+    run = warm.python(*words, env={**os.environ, "NANOLM_IMPL": str(folder)})
     return run.returncode, (run.stdout + run.stderr).strip()
 
 
@@ -176,10 +173,7 @@ def test_a_student_copy_needs_no_reference_and_no_grading(tmp_path):
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(REFERENCE, tmp_path / "solved")
     environment = {**os.environ, "NANOLM_IMPL": "solved", "PYTHONPATH": str(tmp_path)}
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    run = warm.python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path, env=environment)
     assert run.returncode == 0, run.stdout
     assert str(tmp_path / "solved") in run.stdout
 

@@ -2,11 +2,10 @@
 
 import ast
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
+import warm
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -108,7 +107,6 @@ def test_the_machine_is_named():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here: the timing tests run")
 def test_without_a_gpu_there_is_one_reason():
-    command = [sys.executable, "-m", "pytest", "tests/test_timing_cuda.py", "-q", "-rs", "-p", "no:cacheprovider"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    run = warm.python("-m", "pytest", "tests/test_timing_cuda.py", "-q", "-rs", "-p", "no:cacheprovider")
     (skipped,) = (line for line in run.stdout.splitlines() if line.startswith("SKIPPED"))
     assert skipped.startswith("SKIPPED [1] tests/test_timing_cuda.py") and skipped.endswith(REASON)

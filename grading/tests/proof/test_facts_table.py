@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
 
 import pytest
+import warm
 
 from grading.paths import ROOT
 
@@ -27,10 +26,7 @@ def run(nodes, implementation):
     environment = {name: value for name, value in os.environ.items() if name != "NANOLM_IMPL"}
     if implementation:
         environment["NANOLM_IMPL"] = implementation
-    finished = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *nodes],
-        cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    finished = warm.python("-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *nodes, env=environment)
     found = {}
     for outcome, node in re.findall(r"^([A-Z ]+?) ((?:grading/)?tests/\S+?::\w+)", finished.stdout, re.MULTILINE):
         found.setdefault(outcome, set()).add(node)

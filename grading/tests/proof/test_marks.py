@@ -3,9 +3,10 @@
 import shutil
 
 import pytest
+import reports_apart
 
 from grading.paths import ROOT
-from grading.proof.marks import WEEK, Marks, by_part, core_and_bonus, marks, report
+from grading.proof.marks import WEEK, Marks, by_part, core_and_bonus, marks
 
 REFERENCE, STUBS = ROOT / "reference", ROOT / "exercises_en"
 CORE, DEPTH = WEEK["CORE"], WEEK["DEPTH"]
@@ -43,32 +44,46 @@ def body(folder, file, function):
     return text[start : end if end > 0 else len(text)]
 
 
-@pytest.fixture(scope="module")
-def everything():
-    return report(REFERENCE)
-
-
-@pytest.fixture(scope="module")
-def core_only(tmp_path_factory):
-    folder = reference_with(tmp_path_factory.mktemp("marks") / "core_only", *WITHOUT_DEPTH)
+def core_only_in(folder):
+    reference_with(folder, *WITHOUT_DEPTH)
     shutil.copy(STUBS / "objectives.py", folder)
     modules = folder / "modules.py"
     solved, stub = (body(where, "modules.py", "rmsnorm_backward") for where in (REFERENCE, STUBS))
     modules.write_text(modules.read_text(encoding="utf-8").replace(solved, stub), encoding="utf-8")
-    return report(folder)
+    return folder
 
 
-@pytest.fixture(scope="module")
-def depth_only(tmp_path_factory):
+def depth_only_in(folder):
     """The stubs, with what can be written without the core: objectives, RMSNorm's backward, the soft-cap."""
-    folder = tmp_path_factory.mktemp("marks") / "depth_only"
     shutil.copytree(STUBS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REFERENCE / "objectives.py", folder)
     for file, function in (("modules.py", "rmsnorm_backward"), ("attention.py", "softcap")):
         solved, stub = (body(where, file, function) for where in (REFERENCE, folder))
         text = (folder / file).read_text(encoding="utf-8")
         (folder / file).write_text(text.replace(stub, solved), encoding="utf-8")
-    return report(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    room = tmp_path_factory.mktemp("marks")
+    core_only, depth_only = core_only_in(room / "core_only"), depth_only_in(room / "depth_only")
+    return reports_apart.reports({"everything": REFERENCE, "core_only": core_only, "depth_only": depth_only})
+
+
+@pytest.fixture(scope="module")
+def everything(reports):
+    return reports["everything"]
+
+
+@pytest.fixture(scope="module")
+def core_only(reports):
+    return reports["core_only"]
+
+
+@pytest.fixture(scope="module")
+def depth_only(reports):
+    return reports["depth_only"]
 
 
 def names(tests, outcome):

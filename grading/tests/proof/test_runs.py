@@ -3,15 +3,14 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import reports_apart
+import warm
 
 from grading.demo import samples
 from grading.lean_pytest import WITHOUT_CLOCK
-from grading.paths import REFERENCE, ROOT
+from grading.paths import REFERENCE
 from grading.proof.runs import FILES, files_that_ask
 from nanolm.impl import CONTRACT
 
@@ -23,8 +22,8 @@ OTHER = ("--draw-seed=7", "--threads=2")
 
 def by_pytest(folder, report, *options):
     """The report of the students' own command."""
-    command = [sys.executable, "-m", "pytest", "tests", "-q", WITHOUT_CLOCK, f"--report={report}", *options]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(folder)}, stdout=subprocess.DEVNULL)
+    words = ("-m", "pytest", "tests", "-q", WITHOUT_CLOCK, f"--report={report}", *options)
+    warm.python(*words, env={**os.environ, "NANOLM_IMPL": str(folder)})
     return json.loads(report.read_text(encoding="utf-8"))["tests"]
 
 

@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
+import warm
 
 from nanolm.asking.subject import Subject
 from nanolm.errors import StudentError
@@ -71,10 +70,7 @@ def run(tmp_path):
         (folder / file).write_text(text.replace(old, new), encoding="utf-8")
         report = tmp_path / "report.json"
         words = ["-p", "no:cacheprovider", f"--report={report}", f"tests/test_{part}.py"]
-        finished = subprocess.run(
-            [sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8",
-            env={**os.environ, "NANOLM_IMPL": str(folder), "PYTHONIOENCODING": "utf-8"},
-        )  # fmt: skip
+        finished = warm.python("-m", "pytest", *words, env={**os.environ, "NANOLM_IMPL": str(folder)})
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
         return finished.stdout, {test["name"]: test for test in tests}
 

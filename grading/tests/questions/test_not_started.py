@@ -2,13 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+import warm
 
 from grading.authoring import stubs
-from grading.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +14,7 @@ def run(tmp_path_factory):
     """One run of the students' tests on the stubs: (finished process, tests of the report)."""
     path = tmp_path_factory.mktemp("report") / "report.json"
     environment = {name: value for name, value in os.environ.items() if name != "NANOLM_IMPL"}
-    finished = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests", "-p", "no:cacheprovider", "--report", str(path)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    finished = warm.python("-m", "pytest", "tests", "-p", "no:cacheprovider", "--report", path, env=environment)
     return finished, json.loads(path.read_text(encoding="utf-8"))["tests"]
 
 

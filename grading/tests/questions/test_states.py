@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
+import warm
 
 from nanolm.impl import ROOT
 
@@ -40,10 +39,10 @@ def run(tmp_path):
             assert text.count(old) == 1
             (folder / file).write_text(text.replace(old, new), encoding="utf-8")
         report = tmp_path / "report.json"
-        finished = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report={report}", *arguments],
-            cwd=ROOT, env={**os.environ, "NANOLM_IMPL": str(folder)}, capture_output=True, text=True, encoding="utf-8",
-        )  # fmt: skip
+        finished = warm.python(
+            *("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report={report}", *arguments),
+            env={**os.environ, "NANOLM_IMPL": str(folder)},
+        )
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
         return finished.returncode, finished.stdout, {test["name"]: test for test in tests}
 
