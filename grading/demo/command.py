@@ -8,12 +8,12 @@ is a command that an instructor would type; what it says goes to build/demo/log.
 import hashlib
 import json
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from grading import preflight
+from grading.demo import forked
 from grading.demo import made_up_class as made_up
 from grading.paths import ROOT
 from grading.week.collect import ASSIGNMENT
@@ -99,7 +99,7 @@ class Demo:
         with self.log.open("a", encoding="utf-8") as log:
             print("\n$", *command, file=log, flush=True)
             place = self.course if command[: len(NBGRADER)] == NBGRADER else ROOT
-            return subprocess.run([str(word) for word in command], cwd=place, stdout=log, stderr=log).returncode
+            return forked.run(command, place, log)
 
     def mark(self):
         """Mark the written answers as formgrader does: two with a comment, the others by what their writer is worth."""

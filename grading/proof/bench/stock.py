@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from grading.grader.bubblewrap import bubblewrap
+from grading.grader.bubblewrap import no_walls
 from grading.paths import REFERENCE, ROOT
 from grading.proof.bank import load_mistakes, load_variants, materialise
 from grading.proof.bench.ratio import Ratio
@@ -121,7 +121,7 @@ def ours(room, jobs):
     out = room / "ours"
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "grading", "run", str(room / "class"), "--out", str(out), "--jobs", str(jobs)]
-    command += ["--secret", str(room / "secret"), *([] if bubblewrap() else ["--unsandboxed"])]
+    command += ["--secret", str(room / "secret"), *(["--unsandboxed"] if no_walls() else [])]
     start = time.perf_counter()
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     seconds = time.perf_counter() - start

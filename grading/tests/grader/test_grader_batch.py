@@ -12,10 +12,10 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from walls import SANDBOXED
 
 from grading.grader import batch
 from grading.grader.batch import Batch, prepare
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import Exam
 from grading.grader.fork_server import ForkServer
 from grading.grader.results import ResultsFolder, file_name, gradescope, table, versions
@@ -28,7 +28,6 @@ from grading.proof.attacks.table import ATTACKS
 
 SECRET = b"the secret of these tests"
 MADE_BY = versions()  # once: a file may be edited while these tests run
-SANDBOXED = bubblewrap() is not None
 CLASS = ("right", "nothing", "exits_in_forward", "garbage", "warns", "nan")
 COMMAND = """
 import json, sys

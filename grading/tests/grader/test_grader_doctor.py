@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from walls import needs_walls
 
 from grading.grader import bubblewrap, doctor
 from grading.grader.limits import Limits
@@ -11,7 +12,7 @@ NAMES = ("own user", "own processes", "no /proc", "no network", "no keyrings", "
 NAMES += ("course hidden", "read-only", "memory limit")
 
 
-@pytest.mark.skipif(bubblewrap.bubblewrap() is None, reason="there is no bubblewrap here")
+@needs_walls
 def test_the_walls_stand():
     found = {line[:14].strip(): line for line in doctor.lines()}
     assert set(NAMES) < set(found)
@@ -26,7 +27,7 @@ def test_without_bubblewrap_it_says_so(monkeypatch, capsys):
     assert "MISSING" in said and "apt-get install bubblewrap" in said
 
 
-@pytest.mark.skipif(bubblewrap.bubblewrap() is None, reason="there is no bubblewrap here")
+@needs_walls
 def test_a_missing_wall_is_seen(monkeypatch):
     whole = bubblewrap._walls()
     place = whole.index("--remount-ro")

@@ -2,10 +2,10 @@
 
 import pytest
 import reports_apart
+from walls import SANDBOXED, needs_walls
 
 from grading.demo import samples
 from grading.grader.batch import Batch
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import PUBLIC_ANSWERS, Exam
 from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import Intake, take_in
@@ -54,7 +54,7 @@ def states(tmp_path_factory):
         materialise(REFERENCE, [Variant(name, name, (edit,), "all", "")], room / name)
         folders[name] = room / name
     here = in_process(folders)
-    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", SANDBOXED)
     intakes = [take_in(folder) for folder in folders.values()]
     with ForkServer(batch.sandboxed, 2) as fork_server:
         results = list(batch.results(intakes, fork_server))
@@ -100,7 +100,7 @@ def result_of(name, changed):
     """The result of the reference with these files changed, {module: how its text changes}."""
     texts = take_in(REFERENCE).texts
     texts |= {module: change(texts[module]) for module, change in changed.items()}
-    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", bubblewrap() is not None)
+    batch = Batch(Exam(0, PUBLIC_ANSWERS), b"no secret: public", SANDBOXED)
     with ForkServer(batch.sandboxed, 1) as fork_server:
         ((_, result),) = batch.results([Intake(name, texts)], fork_server)
     return result
@@ -131,14 +131,14 @@ def count_parameters(cfg):
 """
 
 
-@pytest.mark.skipif(bubblewrap() is None, reason="only the sandbox hides it")
+@needs_walls
 def test_the_courses_own_count_of_parameters_is_not_there():
     result = result_of("ledger", {"budget": lambda text: text + BORROWED})
     said = [test["message"] for test in result["tests"] if test["part"] == "budget" and test["state"] == "failed"]
     assert any("RuntimeError" in message for message in said)
 
 
-@pytest.mark.skipif(bubblewrap() is None, reason="only the sandbox hides it")
+@needs_walls
 def test_an_import_of_it_that_was_left_over_costs_nothing():
     result = result_of("left-over", {"budget": lambda text: "from nanolm.recipe.ledger import parameters\n" + text})
     assert {test["state"] for test in result["tests"]} == {"passed"}

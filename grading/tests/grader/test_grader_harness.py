@@ -4,11 +4,11 @@ import argparse
 import errno
 
 import pytest
+from walls import SANDBOXED
 
 from grading.grader import allowance, plugin, results, run
 from grading.grader.allowance import Allowance
 from grading.grader.batch import Batch, prepare
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.fork_server import ForkServer
 from grading.grader.limits import Limits
 from grading.grader.results import ResultsFolder
@@ -39,7 +39,7 @@ _counting.Counting.counts = property(lambda self: dict.fromkeys(_counting.COUNTS
 
 
 def graded(texts, tmp_path, *tests):
-    batch = Batch(prepare(4711, tmp_path, tests), SECRET, bubblewrap() is not None)
+    batch = Batch(prepare(4711, tmp_path, tests), SECRET, SANDBOXED)
     with ForkServer(batch.sandboxed, 1) as fork_server:
         ((_, result),) = batch.results([Intake("patched", texts)], fork_server)
     assert result["state"] == "graded", result["error"]
@@ -146,7 +146,7 @@ def test_a_full_disk_keeps_the_old_result_and_is_one_sentence(tmp_path, monkeypa
     monkeypatch.setattr(run, "grade_folder", full)
     monkeypatch.setenv("WEEK_SECRET", "0123456789abcdef")
     args = parsed(str(tmp_path), "--out", str(tmp_path / "results"), "--secret", "WEEK_SECRET")
-    args.unsandboxed = bubblewrap() is None
+    args.unsandboxed = not SANDBOXED
     assert run.run(args) == 1
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("Nothing more is graded: No space left on device.") and "run again" in said

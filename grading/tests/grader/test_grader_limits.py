@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
+from walls import SANDBOXED
 
 from grading.grader import sandbox, stopwatch
 from grading.grader.batch import Batch, prepare
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.fork_server import ForkServer
 from grading.grader.inside import wire
 from grading.grader.limits import Limits
@@ -102,7 +102,7 @@ def test_where_the_processor_is_not_known_the_clock_counts(monkeypatch):
 @pytest.fixture(scope="module")
 def ask():
     """A new worker is asked one thing; its answer, or the state that it ends in, and the group's folders."""
-    with sandbox.Zygote(bubblewrap() is not None, LIMITS) as zygote:
+    with sandbox.Zygote(SANDBOXED, LIMITS) as zygote:
 
         def of(what, amount, seconds=LIMITS.call):
             worker, tensors = zygote.start({"rope.py": CODE}), []
@@ -154,7 +154,7 @@ def test_an_answer_that_would_fill_the_tests_own_memory_is_a_failed_test(name, t
     module, code, test = GREEDY[name]
     texts = take_in(REFERENCE).texts
     intake = Intake("greedy", texts | {module: f"{texts[module]}\n\n{code}\n"})
-    batch = Batch(prepare(7, tmp_path, (f"tests/{test}",)), b"a secret of this test", bubblewrap() is not None)
+    batch = Batch(prepare(7, tmp_path, (f"tests/{test}",)), b"a secret of this test", SANDBOXED)
     with ForkServer(batch.sandboxed, 1) as fork_server:
         ((_, result),) = batch.results([intake], fork_server)
     assert result["state"] == "graded", result["error"]

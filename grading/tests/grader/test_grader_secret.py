@@ -1,10 +1,10 @@
 """The secret: what comes from it, where it must not show, and what it takes from hard-coded answers."""
 
 import pytest
+from walls import SANDBOXED
 
 from grading.grader import exam, secret
 from grading.grader.batch import Batch, prepare
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.exam import PUBLIC_ANSWERS, Exam
 from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import Intake, take_in
@@ -83,12 +83,11 @@ def parrots(tmp_path_factory):
     right = take_in(REFERENCE).texts
     intakes = [Intake(module, {**right, module: learnt[module]}, beside=tables) for module in PARTS]
     intakes += [Intake("all", learnt, beside=tables)]
-    sandboxed = bubblewrap() is not None
-    private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, sandboxed)
-    public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, sandboxed)
-    with ForkServer(sandboxed, 2) as fork_server:
+    private = Batch(prepare(secret.private_seed(SECRET), room), SECRET, SANDBOXED)
+    public = Batch(Exam(0, PUBLIC_ANSWERS), SECRET, SANDBOXED)
+    with ForkServer(SANDBOXED, 2) as fork_server:
         found = {intake.name: result for intake, result in private.results(intakes, fork_server)}
-    with ForkServer(sandboxed, 1) as fork_server:
+    with ForkServer(SANDBOXED, 1) as fork_server:
         [(_, found["public"])] = public.results(intakes[-1:], fork_server)
     return found
 

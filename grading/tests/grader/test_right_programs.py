@@ -2,9 +2,9 @@
 
 import pytest
 import reports_apart
+from walls import SANDBOXED
 
 from grading.grader.batch import Batch, prepare
-from grading.grader.bubblewrap import bubblewrap
 from grading.grader.fork_server import ForkServer
 from grading.grader.student_files import take_in
 from grading.proof.right_programs import PROGRAMS
@@ -31,7 +31,7 @@ def folders(tmp_path_factory):
 def graded(folders, tmp_path_factory):
     """{program: its result}."""
     exam = prepare(4711, tmp_path_factory.mktemp("exam"))
-    batch = Batch(exam, b"the secret of these tests", bubblewrap() is not None)
+    batch = Batch(exam, b"the secret of these tests", SANDBOXED)
     intakes = [take_in(folder, name) for name, folder in folders.items()]
     with ForkServer(batch.sandboxed, 2) as fork_server:
         return {intake.name: result for intake, result in batch.results(intakes, fork_server)}

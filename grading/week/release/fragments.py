@@ -10,6 +10,7 @@ gets a name before it is returned, and where imports, annotations, comments or d
 import ast
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -55,11 +56,13 @@ def stream(tree, first_line=1):
     return list(_steps(tree.body, modules, first_line - 1))
 
 
+@cache
 def weight(tree):
     """How many names, numbers and operations a tree holds."""
     return 1 + sum(weight(child) for child in tree[1:] if isinstance(child, tuple))
 
 
+@cache
 def content(tree):
     """How many of these say something: names of torch, operators and numbers, not variables and brackets."""
     inner = sum(content(child) for child in tree[1:] if isinstance(child, tuple))
