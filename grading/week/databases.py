@@ -11,7 +11,9 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 from sqlalchemy import event
 from sqlalchemy.dialects import registry
@@ -34,6 +36,7 @@ def install():
     if not event.contains(Engine, "do_connect", _patiently):
         event.listen(Engine, "do_connect", _patiently)
     _in_any_path()
+    _upgrade_in_any_path()
     from nbgrader import apps
 
     for name in (*apps.__all__, "tornado.application"):  # nbgrader's gradebook logs as tornado
@@ -84,6 +87,17 @@ def _in_any_path():
     api.get_alembic_version = ScriptDirectory(scripts).get_current_head
     if shutil.which("alembic") is None:
         os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+
+
+@cache
+def _upgrade_in_any_path():
+    """`nbgrader db upgrade` takes a URL for a path, and alembic's file gives the % of one a meaning of its own."""
+    from nbgrader import dbutil
+    from nbgrader.apps.dbapp import DbUpgradeApp
+
+    back_up, upgrade = DbUpgradeApp._backup_db_file, dbutil.upgrade
+    DbUpgradeApp._backup_db_file = lambda app, file: back_up(app, unquote(file))
+    dbutil.upgrade = lambda url, revision="head": upgrade(url.replace("%", "%%"), revision)
 
 
 def _plainly(record):

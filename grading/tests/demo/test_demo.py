@@ -1,14 +1,22 @@
 """The demo: an instructor's whole week on a class of 30, and a second run that changes nothing."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("nbgrader")
 
 from course_in_nbgrader import Course  # noqa: E402
 
-from grading.demo import command  # noqa: E402
+from grading.demo import command, forked  # noqa: E402
 
 pytestmark = pytest.mark.proof
+
+SHOUT = """import os, sys
+print(sys.argv[1:], os.getcwd(), sys.path[0], __name__)
+print("on standard error", file=sys.stderr)
+sys.exit(7)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +122,36 @@ def test_without_walls_the_demo_says_so_first_and_grades_only_its_own_class_so(t
     with pytest.raises(command.DemoFailed):
         open_air.run()
     assert capsys.readouterr().out.splitlines()[0] == f"{command.UNSANDBOXED}: this is a test."
+
+
+@pytest.mark.parametrize(("system", "name"), [("darwin", "macOS"), ("win32", "Windows")])
+def test_on_another_system_the_demo_names_it_before_its_first_step(tmp_path, monkeypatch, capsys, system, name):
+    monkeypatch.setattr(sys, "platform", system)
+    elsewhere = command.Demo(tmp_path)
+    monkeypatch.setattr(elsewhere, "steps", lambda: (("jump", lambda: print("jumped") or 3, (0,)),))
+    with pytest.raises(command.DemoFailed):
+        elsewhere.run()
+    first, then = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith(command.UNSANDBOXED) and f"this is {name}: grade on Linux" in first and "jump" in then
+
+
+@pytest.mark.skipif(not forked.CAN_FORK, reason="the demo starts each command anew here")
+def test_a_forked_command_is_the_command_itself(tmp_path):
+    """Same words, place, output and exit code; and what it does to this process's modules stays in it."""
+    said = {}
+    for name in ("forked", "anew"):
+        place = tmp_path / name
+        (place / "shout").mkdir(parents=True)
+        (place / "shout" / "__init__.py").write_text("", encoding="utf-8")
+        (place / "shout" / "__main__.py").write_text(SHOUT, encoding="utf-8")
+        with (tmp_path / f"{name}.txt").open("w", encoding="utf-8") as log:
+            words = (sys.executable, "-m", "shout", "a b", 3)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(forked, "CAN_FORK", name == "forked")
+                assert forked.run(words, place, log) == 7
+        said[name] = (tmp_path / f"{name}.txt").read_text(encoding="utf-8").replace(str(place), "PLACE")
+    assert said["forked"] == said["anew"] != ""
+    assert "shout" not in sys.modules
 
 
 def test_the_table_repeats_that_there_were_no_walls():

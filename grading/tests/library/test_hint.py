@@ -33,6 +33,13 @@ def test_a_test_of_several_mistakes_asks_which():
     assert "Hint 2 of 3: 2" in hint(entries, "test_y", 2)
 
 
+@pytest.mark.parametrize("module", ["nanolm.student.hint", "grading.week.autograde.wiring"])
+def test_a_command_that_runs_no_student_code_does_not_wait_for_torch(module):
+    code = f"import sys, {module}; print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    assert found.stdout == "False\n", found.stderr
+
+
 def test_an_unknown_name_is_one_sentence(capsys):
     assert main(["hint", "test_nothing"]) == 1
     captured = capsys.readouterr()

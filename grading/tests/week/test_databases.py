@@ -4,10 +4,12 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -329,3 +331,17 @@ def test_when_the_disk_fills_up_collecting_stops_with_a_sentence_and_goes_on(
     main(["collect", str(source), "--course", str(course)])
     held = {path.read_bytes() for path in course.glob("submitted/*/week06/exercises_en/modules.py")}
     assert held == set(files.values())
+
+
+def test_the_tables_of_a_gradebook_in_any_path_are_brought_up_to_date(tmp_path):
+    course = tmp_path / "50%41 (ü) #1"
+    assert main(["course", str(course)]) == 0
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for words in (("db", "student", "add", "ada"), ("db", "upgrade")):
+        run = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *words], cwd=course, env=env, capture_output=True, encoding="utf-8"
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+    assert len(list(course.glob("gradebook.db.*"))) == 1 and not list(tmp_path.glob("*.db*"))
+    with open_gradebook(databases.url_of(course / "gradebook.db"), "nanolm") as gradebook:
+        assert [student.id for student in gradebook.students] == ["ada"]
