@@ -7,6 +7,7 @@ from grading.grader import sandbox
 from grading.grader.batch import GROWTH, SLACK
 from grading.grader.bubblewrap import no_walls, which_bubblewrap
 from grading.grader.inside import wire
+from grading.grader.limits import GiB
 from grading.grader.lost_worker import WorkerLost
 from grading.grader.own_user import LEAST
 from grading.grader.states import GraderError
@@ -120,7 +121,7 @@ def lines(sandboxed=True, limits=None):
     yield _line("kernel calls", not way_out, "no namespace, no mount, nothing that reaches another process (seccomp)")
     yield _line("course hidden", not course and not tests, "no grading/, reference/, tests/, no other submission")
     yield _line("read-only", not usr and not shared, f"one private folder of {limits.room >> 20} MiB can be written")
-    yield _line("memory limit", 0 < memory <= limits.process["AS"], f"{memory >> 30} GiB a process (rlimit)")
+    yield _line("memory limit", 0 < memory, f"{memory / GiB:.1f} GiB a process, torch's own with it (rlimit)")
     whose = "its user" if os.geteuid() == 0 else "all submissions that run at once, as they share a user without root"
     yield _line("process limit", 0 < processes <= limits.process["NPROC"], f"{processes} for {whose} (rlimit)")
     yield _line("memory cgroup", "memory" in groups or "unified" in groups, "a limit for all processes together")

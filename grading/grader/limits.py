@@ -23,8 +23,8 @@ class Limits:
     memory: int = 6 * GiB  # of the zygote and its workers together, where there are control groups
     process: dict = field(
         default_factory=lambda: {
-            "AS": 4 * GiB, "CPU": 60, "FSIZE": 16 * MiB, "NOFILE": 64, "NPROC": 64, "CORE": 0, "MEMLOCK": 0,
-            "MSGQUEUE": 0,
+            "AS": 7 * GiB // 2,  # besides what Python and torch take
+            "CPU": 60, "FSIZE": 16 * MiB, "NOFILE": 64, "NPROC": 64, "CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0,
         }
     )  # fmt: skip
     answers: int = 256 * MiB  # of all answers to one test, as the tests hold them: eight bytes an entry

@@ -131,6 +131,7 @@ def _keep(settings, wire_fd, control):
     control.close()
     confine.die_with_parent()
     confine.be_the_first_without_memory()
+    settings["limits"]["AS"] += confine.address_space()  # what torch has taken is not the student's
     if settings["namespaces"]:
         confine.private_mounts(settings["room"], settings["room_size"])
     child = os.fork()
