@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Both make targets together run every one of them: a test is marked as proof or it is not.
 OUR_TESTS := env -u NANOLM_IMPL $(RUN) -m pytest grading/tests -q -p xdist -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo samples test proof check stubs notebooks book lab
+.PHONY: demo samples test proof fuzz check stubs notebooks book lab
 
 # The main job: an instructor's whole week, with a class of 30 that is made up for it.
 demo: $(VENV)/grading.stamp
@@ -46,6 +46,11 @@ proof: $(VENV)/course.stamp
 	$(RUN) -m grading matrix
 	$(RUN) -m grading mutants
 	$(OUR_TESTS) -m proof
+
+# The long form of what the proof asks for ten seconds each: made-up bytes against all that reads a submission.
+fuzz: $(VENV)/course.stamp
+	NANOLM_FUZZ_SECONDS=600 $(RUN) -m pytest grading/tests/grader/test_untrusted_fuzz.py -q
+	$(RUN) -m grading fuzz
 
 # Generates exercises_en/ from reference/. What was solved in exercises_en/ is overwritten.
 stubs: $(VENV)/student.stamp

@@ -401,7 +401,10 @@ except (ValueError, OSError):
     return x
 ''', "import resource", sandbox_only=True),
     Attack("becomes_root", "own", '''
-for attempt in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.chroot("."), lambda: os.setgroups([0])):
+attempts = [lambda: os.chroot("."), lambda: os.setgroups([0])]
+if os.getuid():  # where an ordinary user grades, 0 is the one number that a worker has, and has no rights
+    attempts += [lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0)]
+for attempt in attempts:
     try:
         attempt()
         return self.right(x)

@@ -1,6 +1,6 @@
 """Whatever the bytes are, each reader of the trusted side gives a value or one sentence, and no other error.
 
-Ten seconds in all; NANOLM_FUZZ_SECONDS says otherwise, and `make proof` takes ten minutes.
+Ten seconds in all; NANOLM_FUZZ_SECONDS says otherwise, and `make fuzz` takes ten minutes.
 """
 
 import io

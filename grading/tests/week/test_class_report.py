@@ -12,6 +12,7 @@ from small_course import DUE, SmallCourse, broken, result
 
 from grading.__main__ import main
 from grading.demo.made_up_class import CLASS, programs
+from grading.week.course_folder import Course
 from grading.week.report import facts, pictures, similar
 
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type")  # nbgrader's own, harmless
@@ -220,6 +221,14 @@ def test_stubs_and_passages_of_many_are_no_similarity():
     same = code_of("aada")["aada"]
     assert len(similar.pairs({"a": same, "b": same})) == 1
     assert similar.pairs({str(number): same for number in range(similar.COMMON + 1)}) == []
+
+
+def test_a_student_with_much_code_makes_no_report_wait(course):
+    files = {**code_of("gisela")["gisela"], "helpers.py": "x = 1\n" * 20_000, "more.py": "y = 2\n" * 9_999}
+    course.hand_in("gisela", files)
+    (compared,) = similar.submissions(Course(course.folder), "week06", ["gisela"]).values()
+    assert sum(map(len, compared.values())) == similar.LETTERS
+    assert {name: compared[name] for name in code_of("gisela")["gisela"]} == code_of("gisela")["gisela"]
 
 
 def test_similar_work_is_shown_as_a_pointer(course, run):
