@@ -4,7 +4,7 @@ import sys
 
 from nanolm.command_line import run_command
 
-COMMANDS = {name: f"nanolm.student.{name}" for name in ("generate", "budget", "hint")}
+COMMANDS = {name: f"nanolm.student.{name}" for name in ("check", "hint", "generate", "budget")}
 
 
 def main(argv=None):

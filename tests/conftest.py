@@ -107,7 +107,7 @@ def pytest_runtest_makereport(item, call):
         return (yield)
     error = call.excinfo.value if call.excinfo else None
     entry = entry_of(item, item.funcargs["student"], error)
-    if "symptom" in entry or entry["outcome"] == "not started":
+    if "symptom" in entry or entry["outcome"] in ("not started", "waiting"):
         text = _failure_text(item, entry)
         item.repr_failure = lambda excinfo: text  # instead of a traceback, which is slow to make and helps nobody
     report = yield

@@ -128,3 +128,11 @@ def test_memory_forward_stays_on_its_device(student):
         copies += "copy out of meta" in error.message and not counts["waits"]  # others are asked about elsewhere
     cause = "Is something made on the CPU and moved? Make it where it is needed: device=x.device."
     expect.that(copies == 0, "a forward copies tensors to another device", cause, "no copy", f"{copies} copies")
+
+
+@pytest.mark.needs("rope")
+def test_memory_forward_leaves_nothing_behind(student):
+    model, tokens = drawn_model(student, 178, L=1)
+    got = model.counted(tokens)["kept"]
+    cause = "Is a list added to at every call, or a result kept under a key that never comes again, such as a tensor?"
+    expect.that(got == 0, "every forward leaves tensors behind: memory grows by the call", cause, "no bytes", got)

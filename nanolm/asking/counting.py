@@ -4,6 +4,8 @@ Torch shows every operation to a TorchDispatchMode, those of the backward pass t
 runs on the CPU. What a fused kernel holds inside it is not seen, which is as it should be.
 """
 
+import gc
+
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
@@ -17,6 +19,7 @@ COUNTS = {
     "copies": "those that take a tensor to another device",
     "ready_made": "calls of torch's own RMSNorm, by whatever name",
     "bytes": "the most bytes that were alive at once, in all that was touched",
+    "kept": "bytes that were made and are still alive when the next call is over",
 }
 
 READY_MADE = {"rms_norm", "_fused_rms_norm"}
@@ -33,6 +36,7 @@ class Counting(TorchDispatchMode):
         self._matrices = {_storage(p) for p in module.parameters() if p.dim() > 1}
         self._alive = {}  # storage -> its bytes, also of some that have gone since
         self._sum = 0  # of these bytes
+        self._given, self._made = set(), {}  # storages that came in; those that were made, and their bytes
         self._methods = _Methods(self.counts)
 
     @classmethod
@@ -60,8 +64,14 @@ class Counting(TorchDispatchMode):
         counts["widened"] += sum(
             a.numel() for a in given for b in made if a.dtype != b.dtype and self._is_widened(a, b)
         )
+        self._given.update(_storage(tensor) for tensor in given)
         self._note_bytes(made)
         return result
+
+    def after_the_next_call(self):
+        """Count what is kept."""
+        gc.collect()  # what only holds itself is kept by nobody
+        self.counts["kept"] = sum(size for storage, size in self._made.items() if not storage.expired())
 
     def _is_widened(self, a, b):
         floating = a.is_floating_point() and b.is_floating_point()
@@ -73,6 +83,8 @@ class Counting(TorchDispatchMode):
             storage, size = _storage(tensor), tensor.untyped_storage().nbytes()
             self._sum += size - self._alive.get(storage, 0)
             self._alive[storage] = size
+            if storage not in self._given:
+                self._made[storage] = size
         if self._sum > self.counts["bytes"]:  # only then does it matter which of them have gone
             self._alive = {storage: size for storage, size in self._alive.items() if not storage.expired()}
             self._sum = sum(self._alive.values())

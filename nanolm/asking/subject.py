@@ -7,10 +7,7 @@ its inputs is seen by the one test that looks, and by no other.
 """
 
 import copy
-import sys
 import traceback
-import types
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from nanolm.answers import plain
 from nanolm.asking import crash
 from nanolm.asking.counting import Counting
+from nanolm.asking.on_meta import as_on_a_gpu
 from nanolm.cache import Cache, LayerCache
 from nanolm.config import ModelConfig
 from nanolm.errors import ContractError, NotStarted, StudentError
@@ -137,26 +135,6 @@ def seed_student_code():
     torch.default_generator.manual_seed(0)
 
 
-@contextmanager
-def _dynamo_kept_out(args):
-    """Spare a call on the meta device 0.7 s: its kernels import torch._dynamo only to be left uncompiled.
-
-    They ask it for one function, which may as well hand them back as they are. A program that has
-    imported torch._dynamo already (by torch.compile) keeps the real one.
-    """
-    on_meta = any(str(getattr(arg, "device", arg)) == "meta" for arg in args)
-    if not on_meta or "torch._dynamo" in sys.modules:
-        yield
-        return
-    stand_in = types.ModuleType("torch._dynamo")
-    stand_in.disable = lambda function, *args, **kwargs: function
-    sys.modules["torch._dynamo"] = stand_in
-    try:
-        yield
-    finally:
-        del sys.modules["torch._dynamo"]
-
-
 def _first_line(error):
     return str(error).strip().split("\n")[0]
 
@@ -208,7 +186,7 @@ class Function(AskedFunction):
         function = getattr(self.subject.implementation, self.name)
         leaf, sent = _send(args, upstream is not None, layout)
         mode = torch.inference_mode() if by_hand else torch.set_grad_enabled(upstream is not None)
-        with mode, _dynamo_kept_out((*args, *kwargs.values())):
+        with mode, as_on_a_gpu((*args, *kwargs.values())):
             output = function(*sent, **{k: _clone(v) for k, v in kwargs.items()})
         _backward(output, upstream)
         return Outcome(plain(output), plain(sent), leaf.grad if leaf is not None else None)
@@ -308,7 +286,7 @@ class Part(AskedPart):
     def _run(self, args, upstream, layout=""):
         leaf, sent = _send(args, upstream is not None, layout)
         self._module.zero_grad(set_to_none=True)
-        with torch.set_grad_enabled(upstream is not None), _dynamo_kept_out(args):
+        with torch.set_grad_enabled(upstream is not None), as_on_a_gpu(args):
             output = self._module(*sent)
         _backward(output, upstream)
         grads = {name: plain(parameter.grad) for name, parameter in self._module.named_parameters()}
@@ -318,11 +296,14 @@ class Part(AskedPart):
         self._run(args, None)  # what is made once and kept is there now
         _, sent = _send(args, training)
         counting = Counting(self._module)
-        with torch.set_grad_enabled(training), _dynamo_kept_out(args), counting:
+        with torch.set_grad_enabled(training), as_on_a_gpu(args), counting:
             output = self._module(*sent)
             if training:
                 _backward(output, torch.ones_like(output))
         self._module.zero_grad(set_to_none=True)
+        del output
+        self._run(args, None)
+        counting.after_the_next_call()
         return counting.counts
 
     @torch.no_grad()

@@ -3,16 +3,9 @@
 The grade does not come from here: the same tests ask the same code with other inputs then.
 """
 
-import contextlib
-import io
 import os
-import sys
 
-from nanolm import impl
-
-# The kernel is no terminal: pytest says nothing, the lines below do.
-WITHOUT = ("cacheprovider", "terminalreporter", "capture", "logging", "faulthandler", "warnings")
-QUIET = ("-q", "--rootdir", str(impl.TESTS.parent), *(word for name in WITHOUT for word in ("-p", f"no:{name}")))
+from nanolm.student.week_tests import NotRun, parts, run_tests
 
 
 class NotYet(Exception):
@@ -28,58 +21,22 @@ def self_check(part):
     The points that a core part earned are returned, for nbgrader; a depth part is bonus and returns nothing.
     Where nbgrader validates the notebook, a core part that is not all right raises NotYet.
     """
-    tests, lines_of = _run(part)
-    earned = sum(test["points"] for test in tests if test["outcome"] == "passed")
-    possible = sum(test["points"] for test in tests)
-    core = part in _parts().CORE
+    try:
+        run = run_tests("-p", "no:cacheprovider", "-k", f"test_{part}_")
+    except NotRun as reason:
+        raise NotYet(f"The self-check of {part} did not run: {reason}") from None
+    from machinery import telling
+
+    earned = sum(test["points"] for test in run.tests if test["outcome"] == "passed")
+    possible = sum(test["points"] for test in run.tests)
+    core = part in parts().CORE
     lines = [
         f"Self-check of {part}: {earned} of {possible} points{'' if core else ' of bonus'}, by the public tests.",
         "The grade asks the same with other numbers: code that computes gets the same points.",
-        *lines_of(tests),
+        *telling.one_by_one(run.tests, run.naming),
     ]
-    red = [test for test in tests if test["outcome"] != "passed"]
+    red = [test for test in run.tests if test["outcome"] != "passed"]
     if core and red and "NBGRADER_VALIDATING" in os.environ:
-        raise NotYet("\n".join((lines[0], *lines_of(red))))
+        raise NotYet("\n".join((lines[0], *telling.one_by_one(red, run.naming))))
     print(*lines, sep="\n")
     return float(earned) if core else None
-
-
-def _run(part):
-    """The part's tests as tests/conftest.py reports them, and what tells of them in lines."""
-    import pytest
-
-    _forget_old_code()
-    collected = _Collected()
-    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
-        code = pytest.main([*QUIET, "-k", f"test_{part}_", str(impl.TESTS)], plugins=[collected])
-    if code not in (0, 1) or not collected.tests:
-        last = (said.getvalue().strip().splitlines() or [f"pytest's exit code is {int(code)}"])[-1]
-        raise NotYet(f"The self-check of {part} did not run: {last}")
-    return collected.tests, collected.lines
-
-
-def _forget_old_code():
-    """The files may have been edited since the last check: import them afresh."""
-    for name in [name for name in sys.modules if name.startswith("_nanolm_impl_")]:
-        del sys.modules[name]
-
-
-def _parts():
-    if str(impl.TESTS) not in sys.path:
-        sys.path.append(str(impl.TESTS))
-    from machinery import parts
-
-    return parts
-
-
-class _Collected:
-    """A pytest plugin that keeps what the tests' conftest found."""
-
-    def __init__(self):
-        self.tests = []
-
-    def pytest_sessionfinish(self, session):
-        from machinery import telling
-
-        self.tests = list(session.config.states.values())
-        self.lines = lambda tests: telling.one_by_one(tests, session.config.naming)
