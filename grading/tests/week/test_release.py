@@ -118,7 +118,7 @@ def test_every_command_in_the_readme_can_be_run(files, readme):
     known = files["tests/machinery/hints.toml"].decode()
     for module, word, name in found:
         if module == "nanolm":
-            assert word in ("hint", "generate", "budget")
+            assert word in ("check", "hint", "generate", "budget")
             assert word != "hint" or f'= "{name}"\n' in known
             assert word != "budget" or name in PRESETS
     assert re.findall(r"^    (\S+) set_up\.py (\S+)$", readme, re.M) == [("python3", "notebooks"), ("py", "notebooks")]
