@@ -5,6 +5,7 @@ of the environment before it starts (PYTHONUTF8, OMP_NUM_THREADS) needs a cold s
 """
 
 import atexit
+import json
 import multiprocessing
 import os
 import runpy
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +27,7 @@ def python(*arguments, cwd=ROOT, env=None):
     """`python -m MODULE ...` or `python -c CODE ...`, as subprocess.run gives it, text and both outputs taken."""
     words, env = [str(word) for word in arguments], dict(os.environ if env is None else env)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        pipes = [multiprocessing.reduction.DupFd(stream.fileno()) for stream in (out, err)]
+        pipes = [DupFd(stream.fileno()) for stream in (out, err)]
         child = FORKED.Process(target=_command, args=(words, str(cwd), env, _module_path(), *pipes))
         child.start()
         child.join(PATIENCE)
@@ -42,8 +44,6 @@ def python(*arguments, cwd=ROOT, env=None):
 @cache
 def _module_path():
     """sys.path as Python sets it, without what pytest and the tests have put there."""
-    import json
-
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     found = subprocess.run([sys.executable, "-c", CLEAN_PATH], env=env, capture_output=True, text=True, check=True)
     return json.loads(found.stdout)

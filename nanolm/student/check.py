@@ -128,30 +128,28 @@ def _state(tests):
 def _next(found, asked, room):
     """What to do next, in at most `room` lines: a mistake before what is not started, in the order of the week."""
     week = parts()
-    order = {part: place for place, part in enumerate(week.PARTS)}
-    wrong = sorted((t for t in asked if t["outcome"] == "failed"), key=lambda test: order.get(test["part"], len(order)))
-    stubs = sorted(
-        (t for t in asked if t["outcome"] == "not started"), key=lambda test: order.get(test["part"], len(order))
-    )
-    core_first = [t for t in (*wrong, *stubs) if t["part"] in week.CORE] + [
-        t for t in (*wrong, *stubs) if t["part"] not in week.CORE
-    ]
-    if not core_first:
+
+    def urgency(test):
+        return test["part"] not in week.CORE, test["outcome"] != "failed", week.PARTS.index(test["part"])
+
+    of_parts = [test for test in asked if test["part"] in week.PARTS]  # the others are advice
+    to_do = sorted((test for test in of_parts if test["outcome"] in ("failed", "not started")), key=urgency)
+    if not to_do:
         return _nothing_left(asked)
-    test = core_first[0]
-    if test["outcome"] == "not started":
-        name = _stub(test)
+    first = to_do[0]
+    if first["outcome"] == "not started":
+        name = _stub(first)
         return [f"next      {name}: {_place(found, name)}", f"          {_command('check', name.split('.')[0])}"]
-    return _told(found, test, [t for t in wrong if t["part"] == test["part"]], room)
+    return _told(found, [test for test in to_do if urgency(test) == urgency(first)], room)
 
 
-def _told(found, test, red, room):
-    """One red test with what is known of it, where to look, and the next command."""
+def _told(found, red, room):
+    """Of one part's red tests the first, with what is known of it, where to look, and the next command."""
     from machinery import naming, telling
 
-    (first, *_) = telling.grouped(red, {t["name"]: t["mistake"] for t in red if t["mistake"]})
+    first, *_ = telling.grouped(red, {test["name"]: test["mistake"] for test in red if test["mistake"]})
     test = first.first
-    place = re.search(r"your code raised \w+ at ([\w/]+\.py), line (\d+)", test.get("symptom", ""))
+    place = re.search(r"([\w/]+\.py), line (\d+)", test.get("symptom", ""))
     exercise = next((name for name in reversed(test["asked"]) if name in impl.FILE_OF), "")
     where = f"{_shown(found, place[1])}:{place[2]}" if place else _place(found, exercise)
     lines = [f"next      {exercise or test['part']}: {where}", f"FAILED    {test['id']}"]
@@ -225,8 +223,9 @@ def _is_right(tests):
 
 
 def _stub(test):
-    """The exercise that a stub's message names."""
-    return re.search(r"([\w.]+) is not started", test["message"])[1]
+    """The exercise that a stub's message names, else the last that was asked."""
+    named = re.search(r"([\w.]+) is not started", test["message"])
+    return named[1] if named else [test["part"], *test["asked"]][-1]
 
 
 def _place(found, exercise):
@@ -235,8 +234,11 @@ def _place(found, exercise):
     file = impl.FILE_OF.get(name)
     if file is None:
         return _shown(found, "")
-    tree = ast.parse(found.implementation.source(file))
-    node = next((n for n in tree.body if getattr(n, "name", "") == name), None)
+    try:
+        body = ast.parse(found.implementation.source(file)).body
+    except (SyntaxError, ValueError, impl.ImplementationError):
+        body = []  # its tests say what is wrong with it
+    node = next((n for n in body if getattr(n, "name", "") == name), None)
     if isinstance(node, ast.ClassDef):
         node = next((n for n in node.body if getattr(n, "name", "") == (method or "forward")), node)
     return f"{_shown(found, f'{file}.py')}:{node.lineno if node else 1}"

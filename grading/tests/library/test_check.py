@@ -109,6 +109,21 @@ def test_one_exercise_is_asked_alone(crashing):
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("fault", ["def half(:", None, "def apply_rope(x, cos, sin):\n    raise NotImplementedError"])
+def test_a_file_that_is_broken_gone_or_has_a_stub_of_ones_own_is_one_screen(tmp_path, fault):
+    folder = shutil.copytree(REFERENCE, tmp_path / "broken")
+    if fault is None:
+        (folder / "rope.py").unlink()
+    else:
+        with (folder / "rope.py").open("a", encoding="utf-8") as file:
+            file.write(f"\n\n{fault}\n")
+    code, output, errors = said(folder)
+    assert code == 1 and errors == "" and len(output.splitlines()) <= HEIGHT
+    assert re.search(r"^next +(rope_frequencies|apply_rope): \S+rope\.py:\d+$", output, re.MULTILINE)
+    assert "right     rmsnorm, swiglu, budget" in output
+
+
+@pytest.mark.proof
 def test_a_part_that_has_become_right_is_said_once(crashing, tmp_path):
     folder = shutil.copytree(crashing, tmp_path / "mended")
     shutil.copy(EXERCISES / "model.py", folder)
