@@ -5,5 +5,5 @@
     generate.py   SmolLM2-135M speaks through the implementation under test
     budget.py     what a configuration costs
     selfcheck.py  one part's public tests in a notebook's cell
-    week_tests.py the tests, run for these two
+    run_tests.py  the tests, run for these two
 """

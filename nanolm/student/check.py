@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nanolm import impl
 from nanolm.student import hint
-from nanolm.student.week_tests import RIGHT, NotRun, parts, run_tests
+from nanolm.student.run_tests import RIGHT, NotRun, parts, run_tests
 
 HELP = "how far you are, and what to do next: one screen; check rope or check apply_rope asks only that"
 WIDTH, HEIGHT = 79, 23  # of a terminal of 80 x 24, with a line left for the prompt

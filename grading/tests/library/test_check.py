@@ -1,15 +1,18 @@
 """`python -m nanolm check`: one screen, pytest's verdict, one thing to do next."""
 
+import importlib.metadata as entry_points
 import json
 import os
 import re
 import shutil
+import tomllib
 
 import pytest
 import warm
 
 from grading.demo import samples
 from grading.paths import EXERCISES, REFERENCE, ROOT
+from nanolm.__main__ import main
 from nanolm.student.check import HEIGHT, WIDTH
 
 CRASH = ("gate = torch.nn.functional.silu(self.w_gate(x))", "gate = torch.nn.functional.silu(self.w_gates(x))")
@@ -150,3 +153,11 @@ def test_a_notebook_draws_the_same_screen(screens):
 def test_a_file_that_imports_nanolm_waits_for_nothing():
     run = warm.python("-c", "import sys; import nanolm; print('nanolm.student' in sys.modules)")
     assert run.stdout == "False\n"
+
+
+def test_the_command_nanolm_is_python_m_nanolm():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (start,) = entry_points.EntryPoints(
+        entry_points.EntryPoint(name, target, "console_scripts") for name, target in project["scripts"].items()
+    )
+    assert start.name == "nanolm" and start.load() is main

@@ -16,13 +16,14 @@ TESTS_INSIDE = "nanolm.week_tests"  # where an installed library has the tests (
 def student_pyproject():
     """The text of the bundle's pyproject.toml: the course library, its tests, and what a student sets up."""
     own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project = {key: value for key, value in own["project"].items() if key != "optional-dependencies"}
+    project = {key: value for key, value in own["project"].items() if not isinstance(value, dict)}
     parts = {part: own["tool"]["set_up"][part] for part in PARTS}
     named = {name for names in parts.values() for name in names}
     extras = {name: needs for name, needs in own["project"]["optional-dependencies"].items() if name in named}
     tables = {
         "build-system": own["build-system"],
         "project": project,
+        "project.scripts": own["project"]["scripts"],
         "project.optional-dependencies": extras,
         "tool.set_up": parts,
         "tool.setuptools": own["tool"]["setuptools"],
@@ -44,6 +45,7 @@ def hub_pyproject():
     tables = {
         "build-system": own["build-system"],
         "project": project,
+        "project.scripts": own["project"]["scripts"],
         "tool.setuptools": {"packages": [*own["tool"]["setuptools"]["packages"], *inside]},
         "tool.setuptools.package-dir": inside,
         "tool.setuptools.package-data": dict.fromkeys(inside, ["*.toml", "*.safetensors"]),
